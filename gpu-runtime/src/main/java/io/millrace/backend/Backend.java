@@ -1,0 +1,27 @@
+package io.millrace.backend;
+
+/**
+ * Executes whole steps of one model on one device, and owns the KV memory of one engine. Methods are called by the engine
+ * thread only, except close, which may be called by any thread once the engine thread has ended.
+ *
+ * <p>Contract: a token's logits, its KV bytes and the drawn id depend only on the sequence's own tokens and settings,
+ * never on the batch (docs/determinism.md).
+ */
+public interface Backend extends AutoCloseable {
+
+    /** Starts a step. The input's arrays stay untouched by the caller until the handle was awaited. */
+    StepHandle submit(BatchInput input);
+
+    /** Number of KV blocks the configured KV memory holds. */
+    int numBlocks();
+
+    /** KV bytes of one block over all layers. */
+    long bytesPerBlock();
+
+    /** Names everything that may change bits: device kind, instruction set, library and kernel version, dtype. */
+    String numericFingerprint();
+
+    /** Frees KV memory and this engine's hold on shared weights. Idempotent. */
+    @Override
+    void close();
+}

@@ -1,0 +1,85 @@
+package io.millrace.engine;
+
+import io.millrace.backend.Dtype;
+import io.millrace.sampling.LogprobsMode;
+import java.io.Serializable;
+import java.util.Objects;
+
+/**
+ * Everything that shapes an engine; vLLM's names. Immutable, validated once, serialisable as part of a job graph.
+ *
+ * @param model path of a Hugging Face model directory
+ * @param device backend kind, for example {@code cpu}
+ * @param dtype compute and KV dtype
+ * @param maxModelLen most tokens of a sequence; 0 takes the model's own limit
+ * @param maxNumSeqs most sequences of a step
+ * @param maxNumBatchedTokens the step's token budget
+ * @param kvCacheMemoryBytes KV memory, allocated once
+ * @param enablePrefixCaching reuse KV blocks of equal prefixes across requests
+ * @param blockSize tokens per KV block
+ * @param numThreads compute threads; 0 means all cores
+ * @param logprobsMode which distribution log probabilities are of
+ */
+public record EngineConfig(
+        String model,
+        String device,
+        Dtype dtype,
+        int maxModelLen,
+        int maxNumSeqs,
+        int maxNumBatchedTokens,
+        long kvCacheMemoryBytes,
+        boolean enablePrefixCaching,
+        int blockSize,
+        int numThreads,
+        LogprobsMode logprobsMode)
+        implements Serializable {
+
+    public static final int DEFAULT_MAX_NUM_SEQS = 256;
+    public static final int DEFAULT_MAX_NUM_BATCHED_TOKENS = 2048;
+    public static final int DEFAULT_BLOCK_SIZE = 16;
+    public static final long DEFAULT_KV_CACHE_MEMORY_BYTES = 1L << 30;
+
+    public EngineConfig {
+        Objects.requireNonNull(model);
+        Objects.requireNonNull(device);
+        Objects.requireNonNull(dtype);
+        Objects.requireNonNull(logprobsMode);
+        if (maxModelLen < 0) {
+            throw new InvalidConfigException(
+                    "--max-model-len", maxModelLen, "must be at least 1", "leave it out to take the model's own limit");
+        }
+        if (maxNumSeqs < 1) {
+            throw new InvalidConfigException("--max-num-seqs", maxNumSeqs, "must be at least 1", "try 256");
+        }
+        if (maxNumBatchedTokens < 1) {
+            throw new InvalidConfigException(
+                    "--max-num-batched-tokens", maxNumBatchedTokens, "must be at least 1", "try 2048");
+        }
+        if (kvCacheMemoryBytes < 1) {
+            throw new InvalidConfigException(
+                    "--kv-cache-memory-bytes", kvCacheMemoryBytes, "must be positive", "try 1g");
+        }
+        if (blockSize < 1) {
+            throw new InvalidConfigException("--block-size", blockSize, "must be at least 1", "use 16");
+        }
+        if (numThreads < 0) {
+            throw new InvalidConfigException("--num-threads", numThreads, "must not be negative", "use 0 for all cores");
+        }
+    }
+
+    /** The default settings for a model on the CPU. */
+    public static EngineConfig of(String model) {
+        return new EngineConfig(
+                model,
+                "cpu",
+                Dtype.AUTO,
+                0,
+                DEFAULT_MAX_NUM_SEQS,
+                DEFAULT_MAX_NUM_BATCHED_TOKENS,
+                DEFAULT_KV_CACHE_MEMORY_BYTES,
+                true,
+                DEFAULT_BLOCK_SIZE,
+                0,
+                LogprobsMode.RAW_LOGPROBS);
+    }
+}

@@ -1,0 +1,42 @@
+package io.millrace.engine;
+
+import io.millrace.backend.StepTimes;
+
+/**
+ * A consistent look at the engine's counters, published after every step; any thread may read it.
+ *
+ * @param numRunningSequences sequences that hold blocks
+ * @param numWaitingSequences sequences submitted and not running, preempted ones included
+ * @param numUsedBlocks KV blocks held by sequences (cached free blocks not counted)
+ * @param numBlocks KV blocks in all
+ * @param peakUsedBlocks most blocks ever held
+ * @param numUsedSlots token slots written in held blocks, shared ones counted once
+ * @param numPreemptions preemptions so far
+ * @param prefixCacheQueryTokens prompt tokens looked up in the prefix cache
+ * @param prefixCacheHitTokens of these found
+ * @param numPromptTokens prompt tokens computed (recomputed ones included)
+ * @param numGeneratedTokens tokens drawn
+ * @param numRestoredTokens output tokens that requests brought along at submission
+ * @param numSteps steps run
+ * @param times where the steps' time went
+ */
+public record EngineStats(
+        int numRunningSequences,
+        int numWaitingSequences,
+        int numUsedBlocks,
+        int numBlocks,
+        int peakUsedBlocks,
+        long numUsedSlots,
+        long numPreemptions,
+        long prefixCacheQueryTokens,
+        long prefixCacheHitTokens,
+        long numPromptTokens,
+        long numGeneratedTokens,
+        long numRestoredTokens,
+        long numSteps,
+        StepTimes times) {
+
+    public double kvCacheUsage() {
+        return numBlocks == 0 ? 0 : (double) numUsedBlocks / numBlocks;
+    }
+}
