@@ -63,7 +63,8 @@ public record EngineConfig(
             throw new InvalidConfigException("--block-size", blockSize, "must be at least 1", "use 16");
         }
         if (numThreads < 0) {
-            throw new InvalidConfigException("--num-threads", numThreads, "must not be negative", "use 0 for all cores");
+            throw new InvalidConfigException(
+                    "--num-threads", numThreads, "must not be negative", "use 0 for all cores");
         }
     }
 

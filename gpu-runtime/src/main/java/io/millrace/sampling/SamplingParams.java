@@ -65,7 +65,8 @@ public record SamplingParams(
         atLeast("n", n, 1);
         between("temperature", temperature, 0, 100);
         if (!(topP > 0 && topP <= 1)) {
-            throw new InvalidSamplingException("top_p", topP, "must be above 0 and at most 1", "use 1 to switch it off");
+            throw new InvalidSamplingException(
+                    "top_p", topP, "must be above 0 and at most 1", "use 1 to switch it off");
         }
         atLeast("top_k", topK, 0);
         between("min_p", minP, 0, 1);
@@ -76,7 +77,10 @@ public record SamplingParams(
         between("frequency_penalty", frequencyPenalty, -2, 2);
         if (!(repetitionPenalty > 0 && repetitionPenalty <= 100)) {
             throw new InvalidSamplingException(
-                    "repetition_penalty", repetitionPenalty, "must be above 0 and at most 100", "use 1 to switch it off");
+                    "repetition_penalty",
+                    repetitionPenalty,
+                    "must be above 0 and at most 100",
+                    "use 1 to switch it off");
         }
         between("logprobs", numLogprobs, -1, MAX_NUM_LOGPROBS);
         between("prompt_logprobs", numPromptLogprobs, -1, MAX_NUM_LOGPROBS);
@@ -142,7 +146,10 @@ public record SamplingParams(
     private static void between(String name, double value, double min, double max) {
         if (!(value >= min && value <= max)) {
             throw new InvalidSamplingException(
-                    name, value, "must lie in [" + number(min) + ", " + number(max) + "]", "correct it or leave it out");
+                    name,
+                    value,
+                    "must lie in [" + number(min) + ", " + number(max) + "]",
+                    "correct it or leave it out");
         }
     }
 
