@@ -51,8 +51,8 @@ final class ControlTokens {
         List<ControlToken> sameFirst = (normalized ? normalizedByFirst : verbatimByFirst)
                 .computeIfAbsent(text.charAt(0), first -> new ArrayList<>());
         sameFirst.add(token);
-        sameFirst.sort(Comparator.comparingInt((ControlToken t) -> t.text().length())
-                .reversed());
+        sameFirst.sort(
+                Comparator.comparingInt((ControlToken t) -> t.text().length()).reversed());
         return token;
     }
 

@@ -69,8 +69,7 @@ public final class TextStream {
         windowSize -= first;
         System.arraycopy(window, first, window, 0, windowSize);
         numShown = windowSize;
-        shownLength =
-                tokenizer.decode(window, 0, windowSize, skipSpecialTokens).length();
+        shownLength = tokenizer.decode(window, 0, windowSize, skipSpecialTokens).length();
     }
 
     /** All complete characters so far. A live view: it grows with append. */

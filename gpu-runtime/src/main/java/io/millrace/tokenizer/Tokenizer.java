@@ -33,12 +33,12 @@ public final class Tokenizer implements AutoCloseable {
         control = controlTokens(files);
         chatTemplate = files.chatTemplate() == null
                 ? null
-                : new ChatTemplate(files.chatTemplate(), files.chatTemplateFile().toString(), files.namedTokens());
+                : new ChatTemplate(
+                        files.chatTemplate(), files.chatTemplateFile().toString(), files.namedTokens());
         original = open(files, files.tokenizer().toString());
         try {
             guarded = open(
-                    files,
-                    GuardedVocabulary.rename(files.tokenizer(), control).toString());
+                    files, GuardedVocabulary.rename(files.tokenizer(), control).toString());
         } catch (RuntimeException e) {
             original.close();
             throw e;
