@@ -1,0 +1,190 @@
+package io.millrace.operators.inference;
+
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.UUID;
+import org.apache.flink.core.fs.FSDataOutputStream;
+import org.apache.flink.core.fs.FileSystem;
+import org.apache.flink.core.fs.FileSystem.WriteMode;
+import org.apache.flink.core.fs.Path;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Keeps a request that kills its engine, or the whole process, from restarting the job for ever.
+ *
+ * <p>It counts starts that no completed checkpoint followed, in a small durable file, since a dead JVM forgets Flink's
+ * attempt numbers. After two of them the operator is cautious: it admits one request at a time, in the whole job, and the
+ * request's uid is written to the {@code alone} file first. If the engine dies then, the request is condemned. If the
+ * process dies, the next start finds the file and counts a strike; two strikes condemn (one could be a coincidence: a
+ * machine switched off). A condemned request goes to the dead letters when it is met again.
+ *
+ * <p>Caution ends with a completed checkpoint once a condemned request was put aside, or as many requests passed alone as
+ * an engine holds at once, so that the culprit must have been among them.
+ *
+ * <p>Task thread only; subtasks of one job share the directory.
+ */
+final class CrashGuard {
+    private static final Logger LOG = LoggerFactory.getLogger(CrashGuard.class);
+    private static final int MAX_STARTS_WITHOUT_CHECKPOINT = 2;
+    private static final int CONDEMNING_STRIKES = 2;
+
+    private final Path directory;
+    private final FileSystem files;
+    private final String subtask;
+    private final String execution;
+    private final int numRequestsToPass;
+    private boolean cautious;
+    private boolean checkpointed;
+    private boolean putAside;
+    private int numPassed;
+    private String alone;
+
+    /**
+     * @param execution names this execution attempt of the job, the same for all subtasks
+     * @param numRequestsToPass requests that an engine holds at once
+     */
+    CrashGuard(String directory, int subtask, String execution, int numRequestsToPass) throws IOException {
+        this.directory = new Path(directory);
+        this.files = this.directory.getFileSystem();
+        this.subtask = Integer.toString(subtask);
+        this.execution = execution;
+        this.numRequestsToPass = numRequestsToPass;
+        files.mkdirs(this.directory);
+        int numStarts = readInt(startsFile()) + 1;
+        writeInt(startsFile(), numStarts);
+        countStrike();
+        if (numStarts > MAX_STARTS_WITHOUT_CHECKPOINT) {
+            cautious = true;
+            LOG.warn(
+                    "start {} without a completed checkpoint in between: requests are admitted one at a time until the one "
+                            + "at fault is found or {} have passed; throughput is low meanwhile",
+                    numStarts,
+                    numRequestsToPass);
+        }
+    }
+
+    boolean isCautious() {
+        return cautious;
+    }
+
+    /** Whether the request was found to kill its engine or process. Only asked, and only true, while cautious. */
+    boolean isCondemned(String uid) throws IOException {
+        return cautious && readInt(strikesFile(uid)) >= CONDEMNING_STRIKES;
+    }
+
+    /** A condemned request went to the dead letters. */
+    void putAside() {
+        putAside = true;
+    }
+
+    /** Takes the job's one place, durably, for a request; false while another subtask has it. */
+    boolean tryEnter(String uid) throws IOException {
+        // The lock covers subtasks of one process; between processes the read-back tells who won.
+        synchronized (CrashGuard.class) {
+            if (files.exists(aloneFile())) {
+                return false;
+            }
+            writeLines(aloneFile(), execution, subtask, uid);
+        }
+        String[] lines = readLines(aloneFile());
+        boolean won = lines.length == 3 && lines[1].equals(subtask) && lines[2].equals(uid);
+        if (won) {
+            alone = uid;
+        }
+        return won;
+    }
+
+    /** The request admitted alone has ended without harm. */
+    void leave(String uid) throws IOException {
+        if (uid.equals(alone)) {
+            alone = null;
+            numPassed++;
+            files.delete(aloneFile(), false);
+        }
+    }
+
+    /** The engine died: what it was running alone is to blame. Returns its uid, or null if it was not alone. */
+    String condemnAlone() throws IOException {
+        if (alone != null) {
+            writeInt(strikesFile(alone), CONDEMNING_STRIKES);
+            LOG.error("request {} killed its engine while it ran alone; it will go to the dead letters", alone);
+        }
+        return alone;
+    }
+
+    void checkpointCompleted() throws IOException {
+        if (!checkpointed) {
+            checkpointed = true;
+            writeInt(startsFile(), 0);
+        }
+        if (cautious && alone == null && (putAside || numPassed >= numRequestsToPass)) {
+            cautious = false;
+            LOG.info("requests are admitted together again");
+        }
+    }
+
+    /** The task ends in an orderly way: nothing that runs now is to blame. */
+    void close() throws IOException {
+        if (alone != null) {
+            files.delete(aloneFile(), false);
+            alone = null;
+        }
+    }
+
+    private void countStrike() throws IOException {
+        synchronized (CrashGuard.class) {
+            String[] lines = files.exists(aloneFile()) ? readLines(aloneFile()) : new String[0];
+            if (lines.length != 3 || lines[0].equals(execution)) {
+                return;
+            }
+            int numStrikes = readInt(strikesFile(lines[2])) + 1;
+            writeInt(strikesFile(lines[2]), numStrikes);
+            files.delete(aloneFile(), false);
+            LOG.warn("the process died while request {} ran alone: strike {}", lines[2], numStrikes);
+        }
+    }
+
+    private Path startsFile() {
+        return new Path(directory, "starts-" + subtask);
+    }
+
+    private Path aloneFile() {
+        return new Path(directory, "alone");
+    }
+
+    private Path strikesFile(String uid) {
+        return new Path(directory, "strikes-" + UUID.nameUUIDFromBytes(uid.getBytes(StandardCharsets.UTF_8)));
+    }
+
+    private int readInt(Path file) throws IOException {
+        try (DataInputStream in = new DataInputStream(files.open(file))) {
+            return in.readInt();
+        } catch (FileNotFoundException | java.io.EOFException e) {
+            return 0;
+        }
+    }
+
+    private void writeInt(Path file, int value) throws IOException {
+        try (FSDataOutputStream out = files.create(file, WriteMode.OVERWRITE)) {
+            new DataOutputStream(out).writeInt(value);
+            out.sync();
+        }
+    }
+
+    private String[] readLines(Path file) throws IOException {
+        try (DataInputStream in = new DataInputStream(files.open(file))) {
+            return new String(in.readAllBytes(), StandardCharsets.UTF_8).split("\n");
+        }
+    }
+
+    private void writeLines(Path file, String... lines) throws IOException {
+        try (FSDataOutputStream out = files.create(file, WriteMode.OVERWRITE)) {
+            out.write(String.join("\n", lines).getBytes(StandardCharsets.UTF_8));
+            out.sync();
+        }
+    }
+}

@@ -1,0 +1,47 @@
+package io.millrace.operators.inference;
+
+import io.millrace.schemas.LedgerRequest;
+import java.util.Comparator;
+import java.util.PriorityQueue;
+
+/**
+ * Which requests wait for room in the engine, in order of admission: those that had begun before a restore, then by
+ * priority, then by arrival. Only coordinates are held here; the records lie in keyed state, on disk. Task thread only.
+ */
+final class WaitingRequests {
+    private static final Comparator<Waiting> ORDER = Comparator.comparing((Waiting w) -> !w.begun)
+            .thenComparingInt(w -> w.priority)
+            .thenComparingLong(w -> w.arrival)
+            .thenComparing(w -> w.uid);
+
+    private final PriorityQueue<Waiting> queue = new PriorityQueue<>(ORDER);
+
+    /** Coordinates of a waiting request: its key and its uid in the key's maps. */
+    record Waiting(long key, String uid, int numSamples, int priority, long arrival, boolean begun) {}
+
+    void add(LedgerRequest request, boolean begun) {
+        queue.add(new Waiting(
+                request.getRequest().getRoutingKey(),
+                request.getRequest().getUid(),
+                request.getRequest().getSampling().getN(),
+                request.getRequest().getPriority(),
+                request.getArrival(),
+                begun));
+    }
+
+    Waiting first() {
+        return queue.peek();
+    }
+
+    Waiting removeFirst() {
+        return queue.remove();
+    }
+
+    boolean isEmpty() {
+        return queue.isEmpty();
+    }
+
+    int size() {
+        return queue.size();
+    }
+}
