@@ -1,0 +1,276 @@
+package io.millrace.kvcache;
+
+/**
+ * Gives KV blocks to sequences: paged as in vLLM (Kwon et al., 2023), shared by reference between sequences of equal
+ * prefixes, copied on the first write to a shared block. Full blocks are content-addressed once their KV is computed and stay
+ * findable after they were freed, in least-recently-used order, until their memory is needed. Engine thread only.
+ */
+public final class BlockManager {
+    /** {@link #extend}: all slots may be written, nothing to copy. */
+    public static final int WRITABLE = -2;
+
+    /** {@link #extend}, {@link #allocate}: too few free blocks; nothing changed. */
+    public static final int NO_FREE_BLOCK = -1;
+
+    private final int blockSize;
+    private final boolean prefixCaching;
+    private final BlockPool pool;
+    private final PrefixIndex index;
+    private int[] found = new int[64]; // scratch of lookups
+    private int peakUsedBlocks;
+
+    public BlockManager(int numBlocks, int blockSize, boolean prefixCaching) {
+        if (numBlocks < 1 || blockSize < 1) {
+            throw new IllegalArgumentException(numBlocks + " blocks of " + blockSize + " tokens: both must be positive");
+        }
+        this.blockSize = blockSize;
+        this.prefixCaching = prefixCaching;
+        pool = new BlockPool(numBlocks);
+        index = new PrefixIndex(numBlocks, blockSize);
+    }
+
+    public int blockSize() {
+        return blockSize;
+    }
+
+    public int numBlocks() {
+        return pool.numBlocks();
+    }
+
+    /** Blocks no table holds; cached ones count, they can be taken. */
+    public int numFreeBlocks() {
+        return pool.numFree();
+    }
+
+    public int numUsedBlocks() {
+        return pool.numBlocks() - pool.numFree();
+    }
+
+    public int peakUsedBlocks() {
+        return peakUsedBlocks;
+    }
+
+    /** Slots written in held blocks; shared blocks count once. */
+    public long numUsedSlots() {
+        return pool.numUsedSlots();
+    }
+
+    public boolean prefixCaching() {
+        return prefixCaching;
+    }
+
+    /** Blocks that so many tokens take. */
+    public int numBlocksFor(int numTokens) {
+        return (numTokens + blockSize - 1) / blockSize;
+    }
+
+    /**
+     * Gives an empty table the blocks of a sequence's first numTokens tokens: those found in the cache by reference, the rest
+     * new. The last token is never taken from the cache: its logits have to be computed. Takes all blocks or none.
+     *
+     * @param salt keeps apart what must not share KV
+     * @param readCache false to compute everything anew
+     * @param numSpareBlocks blocks that must stay free afterwards
+     * @return tokens whose KV was found, or {@link #NO_FREE_BLOCK}
+     */
+    public int allocate(
+            BlockTable table, int[] tokenIds, int numTokens, String salt, boolean readCache, int numSpareBlocks) {
+        requireEmpty(table);
+        int numFound = readCache && prefixCaching ? find(tokenIds, numTokens, salt) : 0;
+        int numFoundFree = 0;
+        for (int i = 0; i < numFound; i++) {
+            numFoundFree += pool.refCount(found[i]) == 0 ? 1 : 0;
+        }
+        int numNew = numBlocksFor(numTokens) - numFound;
+        if (numNew + numFoundFree + numSpareBlocks > pool.numFree()) {
+            return NO_FREE_BLOCK;
+        }
+        long hash = BlockHash.ofSalt(salt);
+        for (int i = 0; i < numFound; i++) {
+            pool.retain(found[i]);
+            table.add(found[i]);
+            hash = BlockHash.extend(hash, tokenIds, i * blockSize, blockSize);
+        }
+        table.numIndexedBlocks = numFound;
+        table.lastHash = hash;
+        table.lastContentId = numFound == 0 ? PrefixIndex.ROOT : index.contentId(found[numFound - 1]);
+        addNew(table, numNew);
+        return numFound * blockSize;
+    }
+
+    /**
+     * As {@link #allocate}, with the full blocks of a sibling's prefix in place of the cache's.
+     *
+     * @param numSharedTokens tokens both have in common whose KV is computed in the sibling's blocks
+     */
+    public int allocateBeside(
+            BlockTable table, int numTokens, BlockTable sibling, int numSharedTokens, int numSpareBlocks) {
+        requireEmpty(table);
+        int numShared = Math.min(numSharedTokens, numTokens - 1) / blockSize;
+        int numNew = numBlocksFor(numTokens) - numShared;
+        if (numNew + numSpareBlocks > pool.numFree()) {
+            return NO_FREE_BLOCK;
+        }
+        share(table, sibling, numShared);
+        addNew(table, numNew);
+        return numShared * blockSize;
+    }
+
+    /** Gives an empty table the blocks of the sibling's first numTokens tokens by reference, a partly filled one included. */
+    public void fork(BlockTable table, BlockTable sibling, int numTokens) {
+        requireEmpty(table);
+        share(table, sibling, numBlocksFor(numTokens));
+    }
+
+    /**
+     * Makes the slots of positions firstPosition … endPosition-1 writable: adds blocks, and gives the table a block of its
+     * own where others share the one that firstPosition lies in. The last sharer writes in place. All or nothing.
+     *
+     * @return {@link #WRITABLE}; {@link #NO_FREE_BLOCK}; or the block whose content must be copied to the table's block of
+     *     firstPosition before the next write
+     */
+    public int extend(BlockTable table, int firstPosition, int endPosition) {
+        int index = firstPosition / blockSize;
+        boolean copy = index < table.numBlocks() && pool.refCount(table.block(index)) > 1;
+        int numNew = Math.max(0, numBlocksFor(endPosition) - table.numBlocks());
+        if (numNew + (copy ? 1 : 0) > pool.numFree()) {
+            return NO_FREE_BLOCK;
+        }
+        int source = WRITABLE;
+        if (copy) {
+            source = table.block(index);
+            int own = takeBlock();
+            table.replace(index, own);
+            pool.fill(own, firstPosition % blockSize);
+            pool.release(source, false); // another table holds it, so nothing is freed here
+        }
+        addNew(table, numNew);
+        return source;
+    }
+
+    /**
+     * Notes that the KV of positions from … to-1 is computed (the step that wrote it has ended). Blocks that became full can
+     * be found from now on.
+     */
+    public void markComputed(BlockTable table, int[] tokenIds, int from, int to, String salt) {
+        for (int i = from / blockSize; i * blockSize < to; i++) {
+            pool.fill(table.block(i), Math.min(blockSize, to - i * blockSize));
+        }
+        if (!prefixCaching) {
+            return;
+        }
+        while ((table.numIndexedBlocks + 1) * blockSize <= to) {
+            int i = table.numIndexedBlocks;
+            if (i == 0) {
+                table.lastHash = BlockHash.ofSalt(salt);
+                table.lastContentId = PrefixIndex.ROOT;
+            }
+            int block = table.block(i);
+            table.lastHash = BlockHash.extend(table.lastHash, tokenIds, i * blockSize, blockSize);
+            if (index.contains(block)) { // a sibling that shares the block was first
+                table.lastContentId = index.contentId(block);
+            } else {
+                table.lastContentId =
+                        index.put(block, table.lastHash, table.lastContentId, salt, tokenIds, i * blockSize);
+            }
+            table.numIndexedBlocks = i + 1;
+        }
+    }
+
+    /** Drops all of a table's references. The last blocks are freed first: a prefix outlives what follows it. */
+    public void free(BlockTable table) {
+        for (int i = table.numBlocks() - 1; i >= 0; i--) {
+            int block = table.block(i);
+            pool.release(block, index.contains(block));
+        }
+        table.clear();
+    }
+
+    /** The free blocks in the order in which they will be taken; for tests and tools. */
+    public int[] freeOrder() {
+        return pool.freeOrder();
+    }
+
+    /** References of a block; for tests and tools. */
+    public int refCount(int block) {
+        return pool.refCount(block);
+    }
+
+    /** Throws IllegalStateException unless references, free list and slot counts agree with exactly these tables. */
+    public void checkIntegrity(Iterable<BlockTable> tables) {
+        int[] expected = new int[pool.numBlocks()];
+        for (BlockTable table : tables) {
+            for (int i = 0; i < table.numBlocks(); i++) {
+                expected[table.block(i)]++;
+            }
+        }
+        pool.checkIntegrity(expected, blockSize);
+        int numIndexed = 0;
+        for (int block = 0; block < pool.numBlocks(); block++) {
+            if (index.contains(block)) {
+                numIndexed++;
+                if (pool.numFilled(block) != blockSize) {
+                    throw new IllegalStateException("block " + block + " can be found but has " + pool.numFilled(block)
+                            + " of " + blockSize + " slots written");
+                }
+            }
+        }
+        if (numIndexed != index.numEntries()) {
+            throw new IllegalStateException(
+                    numIndexed + " blocks can be found, the index counts " + index.numEntries());
+        }
+    }
+
+    private int find(int[] tokenIds, int numTokens, String salt) {
+        int most = (numTokens - 1) / blockSize;
+        if (found.length < most) {
+            found = new int[Math.max(most, 2 * found.length)];
+        }
+        long hash = BlockHash.ofSalt(salt);
+        long contentId = PrefixIndex.ROOT;
+        int count = 0;
+        while (count < most) {
+            hash = BlockHash.extend(hash, tokenIds, count * blockSize, blockSize);
+            int block = index.find(hash, contentId, salt, tokenIds, count * blockSize);
+            if (block == BlockPool.NONE) {
+                break;
+            }
+            contentId = index.contentId(block);
+            found[count++] = block;
+        }
+        return count;
+    }
+
+    private void share(BlockTable table, BlockTable sibling, int count) {
+        for (int i = 0; i < count; i++) {
+            pool.retain(sibling.block(i));
+            table.add(sibling.block(i));
+        }
+        if (sibling.numIndexedBlocks <= count) {
+            table.numIndexedBlocks = sibling.numIndexedBlocks;
+            table.lastHash = sibling.lastHash;
+            table.lastContentId = sibling.lastContentId;
+        } // otherwise the chain is walked again from its start, once
+    }
+
+    private void addNew(BlockTable table, int count) {
+        for (int i = 0; i < count; i++) {
+            table.add(takeBlock());
+        }
+    }
+
+    private int takeBlock() {
+        int block = pool.take();
+        if (index.contains(block)) {
+            index.remove(block);
+        }
+        peakUsedBlocks = Math.max(peakUsedBlocks, numUsedBlocks());
+        return block;
+    }
+
+    private static void requireEmpty(BlockTable table) {
+        if (table.numBlocks() != 0) {
+            throw new IllegalStateException("the table holds " + table.numBlocks() + " blocks already");
+        }
+    }
+}

@@ -1,0 +1,6 @@
+/**
+ * The engine's half of a prefix-KV tier below the block pool: chunk chains and the order of computing and loading. Groups
+ * whose prefix is on its way are scheduled last ({@link io.millrace.sequence.SequenceGroup#isLoadingPrefix()}), so that
+ * loads soak up idle time. It must not know RocksDB or Flink.
+ */
+package io.millrace.prefix;

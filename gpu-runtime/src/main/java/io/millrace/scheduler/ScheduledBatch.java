@@ -1,0 +1,76 @@
+package io.millrace.scheduler;
+
+import io.millrace.sequence.Sequence;
+import io.millrace.sequence.SequenceGroup;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * What one step computes. Reused from step to step; valid until the next schedule. The runner may reorder the sequences.
+ */
+public final class ScheduledBatch {
+    private final List<ScheduledSequence> sequences = new ArrayList<>();
+    private int numTokens;
+    private int numCopies;
+    private int[] copySources = new int[16];
+    private int[] copyDestinations = new int[16];
+
+    public List<ScheduledSequence> sequences() {
+        return sequences;
+    }
+
+    public boolean isEmpty() {
+        return sequences.isEmpty();
+    }
+
+    public int numTokens() {
+        return numTokens;
+    }
+
+    public int numCopies() {
+        return numCopies;
+    }
+
+    /** Blocks to copy before the step, valid to numCopies; copies are made in this order. */
+    public int[] copySources() {
+        return copySources;
+    }
+
+    /** Where to, valid to numCopies. */
+    public int[] copyDestinations() {
+        return copyDestinations;
+    }
+
+    void clear(boolean copiesToo) {
+        sequences.clear();
+        numTokens = 0;
+        if (copiesToo) {
+            numCopies = 0;
+        }
+    }
+
+    void add(Sequence sequence, int endPosition, List<Sequence> forks) {
+        ScheduledSequence scheduled =
+                new ScheduledSequence(sequence, sequence.numComputedTokens(), endPosition, forks);
+        sequences.add(scheduled);
+        numTokens += scheduled.numTokens();
+    }
+
+    void addCopy(int source, int destination) {
+        if (numCopies == copySources.length) {
+            copySources = Arrays.copyOf(copySources, 2 * numCopies);
+            copyDestinations = Arrays.copyOf(copyDestinations, 2 * numCopies);
+        }
+        copySources[numCopies] = source;
+        copyDestinations[numCopies++] = destination;
+    }
+
+    void remove(SequenceGroup group) {
+        sequences.removeIf(scheduled -> scheduled.sequence().group() == group);
+        numTokens = 0;
+        for (ScheduledSequence scheduled : sequences) {
+            numTokens += scheduled.numTokens();
+        }
+    }
+}

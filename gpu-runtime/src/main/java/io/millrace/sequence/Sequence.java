@@ -1,0 +1,142 @@
+package io.millrace.sequence;
+
+import io.millrace.kvcache.BlockTable;
+import java.util.Arrays;
+
+/**
+ * One sample of a request: its tokens (the prompt's and those drawn), how many of them have their KV computed, and its block
+ * table. There is no prefill or decode mode: a step computes some of the tokens that are not computed yet, and the step that
+ * computes the last one draws the next. Engine thread only.
+ */
+public final class Sequence implements Comparable<Sequence> {
+    private static final int[] NO_TOKENS = {};
+
+    private final SequenceGroup group;
+    private final int sample;
+    private final BlockTable blockTable = new BlockTable();
+    private int[] tokenIds; // the group's own array until the first token is appended
+    private int numTokens;
+    private int numComputedTokens;
+    private SequenceStatus status = SequenceStatus.WAITING;
+
+    Sequence(SequenceGroup group, int sample, int[] outputTokenIds) {
+        this.group = group;
+        this.sample = sample;
+        tokenIds = group.promptTokenIds();
+        numTokens = group.numPromptTokens();
+        for (int token : outputTokenIds) {
+            append(token);
+        }
+    }
+
+    public SequenceGroup group() {
+        return group;
+    }
+
+    /** The sample's place in its request, from 0. */
+    public int sample() {
+        return sample;
+    }
+
+    public BlockTable blockTable() {
+        return blockTable;
+    }
+
+    /** Prompt and output, valid to numTokens; not to be written or kept. */
+    public int[] tokenIds() {
+        return tokenIds;
+    }
+
+    public int numTokens() {
+        return numTokens;
+    }
+
+    public int numOutputTokens() {
+        return numTokens - group.numPromptTokens();
+    }
+
+    public int numComputedTokens() {
+        return numComputedTokens;
+    }
+
+    public int numUncomputedTokens() {
+        return numTokens - numComputedTokens;
+    }
+
+    public SequenceStatus status() {
+        return status;
+    }
+
+    public boolean isRunning() {
+        return status == SequenceStatus.RUNNING;
+    }
+
+    public boolean isWaiting() {
+        return status == SequenceStatus.WAITING;
+    }
+
+    /** Takes a drawn token. */
+    public void append(int tokenId) {
+        if (numTokens == tokenIds.length || tokenIds == group.promptTokenIds()) {
+            int room = Math.max(16, numTokens / 2);
+            tokenIds = Arrays.copyOf(tokenIds, Math.addExact(numTokens, room));
+        }
+        tokenIds[numTokens++] = tokenId;
+    }
+
+    /** Begins to run with the KV of so many tokens at hand. */
+    public void run(int numTokensAtHand) {
+        group.addWaiting(-1);
+        status = SequenceStatus.RUNNING;
+        numComputedTokens = numTokensAtHand;
+    }
+
+    /** Notes that the KV of so many more tokens is computed. */
+    public void advance(int count) {
+        if (count > numUncomputedTokens()) {
+            throw new IllegalStateException(this + " cannot advance by " + count);
+        }
+        numComputedTokens += count;
+    }
+
+    /** Goes back to waiting; its blocks are gone, its tokens are not. */
+    public void preempt() {
+        group.addWaiting(1);
+        status = SequenceStatus.WAITING;
+        numComputedTokens = 0;
+    }
+
+    /** Ends; leaves the group and drops the tokens. */
+    public void finish() {
+        if (isWaiting()) {
+            group.addWaiting(-1);
+        }
+        group.remove(this);
+        status = SequenceStatus.FINISHED;
+        tokenIds = NO_TOKENS;
+        numTokens = 0;
+        numComputedTokens = 0;
+    }
+
+    /** Order of service: the group's, then the sample's place. */
+    @Override
+    public int compareTo(Sequence other) {
+        int byGroup = group.compareTo(other.group);
+        return byGroup != 0 ? byGroup : Integer.compare(sample, other.sample);
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return this == other;
+    }
+
+    @Override
+    public int hashCode() {
+        return System.identityHashCode(this);
+    }
+
+    @Override
+    public String toString() {
+        return group.id() + "#" + sample + " " + status + " " + numComputedTokens + "/" + numTokens + " tokens";
+    }
+}
