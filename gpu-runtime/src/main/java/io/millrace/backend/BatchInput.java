@@ -12,7 +12,8 @@ import java.util.List;
  * several sequences list at the same place at their tables' front are shared; a backend should read them once for all
  * (bits must not change by it).
  *
- * <p>Before anything else KV of block copySources[i] is copied to copyDestinations[i] (copy-on-write).
+ * <p>Before anything else KV of block copySources[i] is copied to copyDestinations[i] (copy-on-write), in order of i:
+ * a block may be a source first and a destination later.
  *
  * <p>Arrays are owned by the runner and reused: a backend must not keep them past the step's await. Arrays may be longer
  * than the counts say.

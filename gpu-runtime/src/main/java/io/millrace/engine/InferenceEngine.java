@@ -1,55 +1,337 @@
 package io.millrace.engine;
 
+import io.millrace.backend.Backend;
+import io.millrace.backend.BackendConfig;
 import io.millrace.backend.BackendProvider;
+import io.millrace.model.ModelDirectory;
+import io.millrace.tokenizer.Tokenizer;
+import java.nio.file.Path;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.Queue;
+import java.util.ServiceLoader;
 
-/** Placeholder until part C lands. */
+/**
+ * Generates: takes requests from any thread and serves them together, step by step, on one engine thread (continuous
+ * batching, Yu et al., Orca, 2022). Owns the backend and the tokenizer it opened.
+ *
+ * <p>Either {@link #start} it and take reports through a listener, or call {@link #step} on a thread of your own.
+ */
 public final class InferenceEngine implements AutoCloseable {
+    /** What other threads ask of the engine thread, in order. */
+    private sealed interface Message {
+        record Submit(Request request, long nanos) implements Message {}
+
+        record Cancel(String requestId) implements Message {}
+    }
+
+    private final Backend backend;
+    private final Optional<Tokenizer> tokenizer;
+    private final String numericFingerprint;
+    private final int maxModelLen;
+    private final int maxSequenceTokens;
+    private final EngineCore core;
+
+    private final Object lock = new Object();
+    private final Queue<Message> inbox = new ArrayDeque<>(); // guarded by lock
+    private boolean busy; // guarded by lock: messages taken from the inbox are not all served
+    private boolean closing; // guarded by lock
+    private boolean closed; // guarded by lock
+    private Thread thread; // guarded by lock
+    private volatile EngineStats stats;
+
+    /** Opens an engine over an opened backend, which it owns from now on. */
+    InferenceEngine(EngineConfig config, ModelFacts model, Optional<Tokenizer> tokenizer, Backend backend) {
+        this.backend = backend;
+        this.tokenizer = tokenizer;
+        maxModelLen = maxModelLen(config, model);
+        if (backend.numBlocks() < 1) {
+            throw new InvalidConfigException(
+                    "--kv-cache-memory-bytes",
+                    config.kvCacheMemoryBytes(),
+                    "must hold at least one block of " + backend.bytesPerBlock() + " bytes",
+                    "raise it");
+        }
+        int kvCacheTokens = (int) Math.min(Integer.MAX_VALUE, (long) backend.numBlocks() * config.blockSize());
+        maxSequenceTokens = Math.min(maxModelLen, kvCacheTokens);
+        numericFingerprint = backend.numericFingerprint() + "; model " + model.fingerprint();
+        core = new EngineCore(
+                config,
+                new RequestLimits(model.vocabSize(), maxModelLen, kvCacheTokens, tokenizer.isPresent()),
+                model.eosTokenIds(),
+                numericFingerprint + "; policy 0; salt ",
+                tokenizer.orElse(null),
+                backend);
+        stats = core.stats();
+    }
+
+    /**
+     * Opens a model on the device that the configuration names.
+     *
+     * @throws InvalidConfigException naming the option that does not fit
+     * @throws io.millrace.model.InvalidModelException naming what the model directory lacks
+     */
     public static InferenceEngine open(EngineConfig config) {
-        throw new UnsupportedOperationException();
+        List<String> names = new ArrayList<>();
+        for (BackendProvider provider :
+                ServiceLoader.load(BackendProvider.class, InferenceEngine.class.getClassLoader())) {
+            if (provider.name().equals(config.device())) {
+                return open(config, provider);
+            }
+            names.add(provider.name());
+        }
+        throw new InvalidConfigException(
+                "--device", config.device(), "must be one of " + names, "choose one or add the device's jar");
     }
 
+    /** Opens a model on the given kind of device. */
     public static InferenceEngine open(EngineConfig config, BackendProvider provider) {
-        throw new UnsupportedOperationException();
+        Path directory = Path.of(config.model());
+        ModelDirectory model = provider.openModel(directory);
+        ModelFacts facts = ModelFacts.of(model);
+        int maxModelLen = maxModelLen(config, facts);
+        Optional<Tokenizer> tokenizer = Tokenizer.open(directory);
+        try {
+            Backend backend = provider.open(new BackendConfig(
+                    model,
+                    config.dtype(),
+                    config.blockSize(),
+                    config.kvCacheMemoryBytes(),
+                    config.maxNumBatchedTokens(),
+                    config.maxNumSeqs(),
+                    maxModelLen,
+                    config.numThreads(),
+                    config.logprobsMode()));
+            try {
+                return new InferenceEngine(config, facts, tokenizer, backend);
+            } catch (RuntimeException | Error e) {
+                backend.close();
+                throw e;
+            }
+        } catch (RuntimeException | Error e) {
+            tokenizer.ifPresent(Tokenizer::close);
+            throw e;
+        }
     }
 
+    /** Starts the engine thread; the listener takes its reports. At most once. */
     public void start(String threadName, StepListener listener) {
-        throw new UnsupportedOperationException();
+        Objects.requireNonNull(listener);
+        synchronized (lock) {
+            if (thread != null || closing) {
+                throw new IllegalStateException(closing ? "the engine is closed" : "the engine is started already");
+            }
+            thread = new Thread(() -> loop(listener), threadName);
+            thread.setDaemon(true);
+            thread.start();
+        }
     }
 
+    /**
+     * Runs one step on the caller's thread, in place of {@link #start}; always the same thread.
+     *
+     * @return what the step did, or null when there was nothing to do
+     */
     public StepReport step() {
-        throw new UnsupportedOperationException();
+        synchronized (lock) {
+            if (thread != null || closing) {
+                throw new IllegalStateException(
+                        closing ? "the engine is closed" : "the engine's own thread runs its steps");
+            }
+        }
+        if (!takeMessages(false)) {
+            return null;
+        }
+        StepReport report = runStep();
+        synchronized (lock) {
+            busy = core.hasWork();
+        }
+        return report;
     }
 
+    /** Hands a request in; any thread. One that cannot be served comes back as a failure in a report. */
     public void submit(Request request) {
-        throw new UnsupportedOperationException();
+        post(new Message.Submit(Objects.requireNonNull(request), System.nanoTime()));
     }
 
+    /** Ends a request's unfinished samples with ABORT; any thread. Does nothing for a request that has ended. */
     public void cancel(String requestId) {
-        throw new UnsupportedOperationException();
+        post(new Message.Cancel(Objects.requireNonNull(requestId)));
     }
 
+    /** Whether everything submitted was served and reported; any thread. */
     public boolean isIdle() {
-        throw new UnsupportedOperationException();
+        synchronized (lock) {
+            return inbox.isEmpty() && !busy;
+        }
     }
 
+    /** The counters as of the last step; any thread. */
     public EngineStats stats() {
-        throw new UnsupportedOperationException();
+        return stats;
     }
 
+    /** Names everything that may change output bits: what a restore compares. */
     public String numericFingerprint() {
-        throw new UnsupportedOperationException();
+        return numericFingerprint;
     }
 
+    /** Most tokens of a sequence, prompt and output. */
     public int maxModelLen() {
-        throw new UnsupportedOperationException();
+        return maxModelLen;
     }
 
+    /** Most tokens of a sequence that the KV cache can hold too; at most {@link #maxModelLen}. */
     public int maxSequenceTokens() {
-        throw new UnsupportedOperationException();
+        return maxSequenceTokens;
     }
 
+    /**
+     * Stops and joins the engine thread, then frees backend and tokenizer. Any thread but the engine's own; idempotent. A
+     * listener that blocks is interrupted.
+     */
     @Override
     public void close() {
-        throw new UnsupportedOperationException();
+        Thread running;
+        synchronized (lock) {
+            running = thread;
+            if (running == Thread.currentThread()) {
+                throw new IllegalStateException("the engine thread cannot close its own engine");
+            }
+            closing = true;
+            lock.notifyAll();
+        }
+        if (running != null) {
+            running.interrupt();
+            joinUninterruptibly(running);
+        }
+        synchronized (lock) {
+            if (closed) {
+                return;
+            }
+            closed = true;
+        }
+        backend.close();
+        tokenizer.ifPresent(Tokenizer::close);
+    }
+
+    /** Throws IllegalStateException if blocks and sequences do not add up; for tests that step themselves. */
+    void checkIntegrity() {
+        core.checkIntegrity();
+    }
+
+    private void loop(StepListener listener) {
+        try {
+            while (takeMessages(true)) {
+                StepReport report = runStep();
+                if (!report.deltas().isEmpty()
+                        || !report.promptScores().isEmpty()
+                        || !report.failures().isEmpty()) {
+                    listener.onStep(report);
+                }
+            }
+        } catch (Throwable death) { // whatever it is, the owner must hear of it
+            if (!isClosing()) {
+                listener.onEngineDeath(death);
+            }
+        }
+    }
+
+    private boolean isClosing() {
+        synchronized (lock) {
+            return closing;
+        }
+    }
+
+    private void post(Message message) {
+        synchronized (lock) {
+            inbox.add(message);
+            lock.notifyAll();
+        }
+    }
+
+    /** Serves the inbox; returns whether there is a step to run. If told to wait, false means the engine is closing. */
+    private boolean takeMessages(boolean wait) {
+        List<Message> messages = List.of();
+        while (true) {
+            synchronized (lock) {
+                busy = core.hasWork();
+                while (wait && !closing && !busy && inbox.isEmpty()) {
+                    waitForMessage();
+                }
+                if (closing) {
+                    return false;
+                }
+                if (!inbox.isEmpty()) {
+                    messages = List.copyOf(inbox);
+                    inbox.clear();
+                    busy = true;
+                }
+            }
+            messages.forEach(this::serve);
+            messages = List.of();
+            if (core.hasWork()) {
+                return true;
+            }
+            if (!wait) {
+                synchronized (lock) {
+                    busy = false;
+                    return false;
+                }
+            }
+        }
+    }
+
+    private void waitForMessage() {
+        try {
+            lock.wait();
+        } catch (InterruptedException e) {
+            if (!closing) {
+                throw new IllegalStateException("the engine thread was interrupted by another than close()", e);
+            }
+        }
+    }
+
+    private void serve(Message message) {
+        if (message instanceof Message.Submit submit) {
+            core.add(submit.request(), submit.nanos());
+        } else if (message instanceof Message.Cancel cancel) {
+            core.cancel(cancel.requestId());
+        }
+    }
+
+    private StepReport runStep() {
+        StepReport report = core.step();
+        stats = core.stats();
+        return report;
+    }
+
+    private static int maxModelLen(EngineConfig config, ModelFacts model) {
+        if (config.maxModelLen() > model.maxModelLen()) {
+            throw new InvalidConfigException(
+                    "--max-model-len",
+                    config.maxModelLen(),
+                    "must be at most the model's own limit of " + model.maxModelLen() + " tokens",
+                    "lower it or leave it out");
+        }
+        return config.maxModelLen() == 0 ? model.maxModelLen() : config.maxModelLen();
+    }
+
+    private static void joinUninterruptibly(Thread thread) {
+        boolean interrupted = false;
+        while (true) {
+            try {
+                thread.join();
+                break;
+            } catch (InterruptedException e) {
+                interrupted = true;
+            }
+        }
+        if (interrupted) {
+            Thread.currentThread().interrupt();
+        }
     }
 }

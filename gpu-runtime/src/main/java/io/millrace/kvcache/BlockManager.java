@@ -21,7 +21,8 @@ public final class BlockManager {
 
     public BlockManager(int numBlocks, int blockSize, boolean prefixCaching) {
         if (numBlocks < 1 || blockSize < 1) {
-            throw new IllegalArgumentException(numBlocks + " blocks of " + blockSize + " tokens: both must be positive");
+            throw new IllegalArgumentException(
+                    numBlocks + " blocks of " + blockSize + " tokens: both must be positive");
         }
         this.blockSize = blockSize;
         this.prefixCaching = prefixCaching;

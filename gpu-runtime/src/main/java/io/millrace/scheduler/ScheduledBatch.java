@@ -51,8 +51,7 @@ public final class ScheduledBatch {
     }
 
     void add(Sequence sequence, int endPosition, List<Sequence> forks) {
-        ScheduledSequence scheduled =
-                new ScheduledSequence(sequence, sequence.numComputedTokens(), endPosition, forks);
+        ScheduledSequence scheduled = new ScheduledSequence(sequence, sequence.numComputedTokens(), endPosition, forks);
         sequences.add(scheduled);
         numTokens += scheduled.numTokens();
     }

@@ -250,8 +250,7 @@ public final class Scheduler {
         Sequence most = null;
         if (group.numWaiting() < group.sequences().size()) {
             for (Sequence sequence : group.sequences()) {
-                if (sequence.isRunning()
-                        && (most == null || sequence.numComputedTokens() > most.numComputedTokens())) {
+                if (sequence.isRunning() && (most == null || sequence.numComputedTokens() > most.numComputedTokens())) {
                     most = sequence;
                 }
             }

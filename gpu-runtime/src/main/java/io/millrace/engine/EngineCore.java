@@ -1,0 +1,296 @@
+package io.millrace.engine;
+
+import io.millrace.backend.Backend;
+import io.millrace.backend.SequenceFaultException;
+import io.millrace.backend.StepOutput;
+import io.millrace.backend.StepTimes;
+import io.millrace.engine.Request.ResumedSample;
+import io.millrace.engine.StepReport.PromptScores;
+import io.millrace.engine.StepReport.RequestFailure;
+import io.millrace.engine.StepReport.SampleDelta;
+import io.millrace.kvcache.BlockManager;
+import io.millrace.runner.ModelRunner;
+import io.millrace.sampling.TokenLogprobs;
+import io.millrace.scheduler.ScheduledBatch;
+import io.millrace.scheduler.ScheduledSequence;
+import io.millrace.scheduler.Scheduler;
+import io.millrace.scheduler.SchedulerConfig;
+import io.millrace.sequence.Sequence;
+import io.millrace.sequence.SequenceGroup;
+import io.millrace.tokenizer.Tokenizer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** The engine without its thread: requests in, steps, reports out. Engine thread only. */
+final class EngineCore {
+    private static final int[] NO_TOKENS = {};
+
+    private final EngineConfig config;
+    private final Tokenizer tokenizer; // null if the model has none
+    private final int[] eosTokenIds;
+    private final String saltPrefix;
+    private final RequestLimits limits;
+    private final BlockManager blocks;
+    private final Scheduler scheduler;
+    private final ModelRunner runner;
+    private final Map<String, RequestState> requests = new HashMap<>();
+
+    // News for the next report.
+    private List<SampleDelta> deltas = new ArrayList<>();
+    private List<PromptScores> promptScores = new ArrayList<>();
+    private List<RequestFailure> failures = new ArrayList<>();
+
+    private long arrivals;
+    private long numSteps;
+    private long numPromptTokens;
+    private long numGeneratedTokens;
+    private long numRestoredTokens;
+    private StepTimes times = StepTimes.ZERO;
+
+    /**
+     * A core.
+     *
+     * @param limits what requests must keep to
+     * @param saltPrefix names all that KV depends on beside the tokens and a request's own salt
+     */
+    EngineCore(
+            EngineConfig config,
+            RequestLimits limits,
+            List<Integer> eosTokenIds,
+            String saltPrefix,
+            Tokenizer tokenizer,
+            Backend backend) {
+        this.config = config;
+        this.limits = limits;
+        this.eosTokenIds = toArray(eosTokenIds);
+        this.saltPrefix = saltPrefix;
+        this.tokenizer = tokenizer;
+        blocks = new BlockManager(backend.numBlocks(), config.blockSize(), config.enablePrefixCaching());
+        scheduler = new Scheduler(new SchedulerConfig(config.maxNumSeqs(), config.maxNumBatchedTokens()), blocks);
+        runner = new ModelRunner(backend, config.blockSize(), config.maxNumBatchedTokens(), config.maxNumSeqs());
+    }
+
+    /** Takes a request in, or notes why it cannot be served. */
+    void add(Request request, long submittedNanos) {
+        if (requests.containsKey(request.id())) {
+            failures.add(new RequestFailure(
+                    request.id(),
+                    "duplicate_request_id",
+                    "a request of this id is in the engine already",
+                    "give every request an id of its own"));
+            return;
+        }
+        RequestFailure failure = limits.check(request);
+        if (failure != null) {
+            failures.add(failure);
+            return;
+        }
+        RequestState state = newState(request, submittedNanos);
+        if (!state.group().sequences().isEmpty()) {
+            requests.put(request.id(), state);
+            scheduler.add(state.group());
+            endReplayed(state);
+        }
+    }
+
+    /** Ends a request's samples with ABORT; an unknown id is a request that ended already. */
+    void cancel(String requestId) {
+        RequestState state = requests.get(requestId);
+        if (state == null) {
+            return;
+        }
+        for (Sequence sequence : List.copyOf(state.group().sequences())) {
+            state.output(sequence.sample()).abort();
+            end(state, sequence, NO_TOKENS, null);
+        }
+    }
+
+    /** Whether a step has anything to compute or to report. */
+    boolean hasWork() {
+        return scheduler.hasUnfinished() || !deltas.isEmpty() || !failures.isEmpty();
+    }
+
+    /** Runs a step; needs work. */
+    StepReport step() {
+        ScheduledBatch batch = scheduler.schedule();
+        StepOutput output = run(batch);
+        return update(batch, output);
+    }
+
+    EngineStats stats() {
+        return new EngineStats(
+                scheduler.numRunning(),
+                scheduler.numWaiting(),
+                blocks.numUsedBlocks(),
+                blocks.numBlocks(),
+                blocks.peakUsedBlocks(),
+                blocks.numUsedSlots(),
+                scheduler.numPreemptions(),
+                scheduler.numQueriedTokens(),
+                scheduler.numHitTokens(),
+                numPromptTokens,
+                numGeneratedTokens,
+                numRestoredTokens,
+                numSteps,
+                times);
+    }
+
+    /** Throws IllegalStateException if blocks and sequences do not add up; for tests. */
+    void checkIntegrity() {
+        blocks.checkIntegrity(
+                scheduler.running().stream().map(Sequence::blockTable).toList());
+    }
+
+    private RequestState newState(Request request, long submittedNanos) {
+        int[] stopIds = toArray(request.sampling().stopTokenIds());
+        int[] eosIds = request.sampling().ignoreEos() ? NO_TOKENS : eosTokenIds;
+        int[] suppressed = Arrays.copyOf(eosIds, eosIds.length + stopIds.length);
+        System.arraycopy(stopIds, 0, suppressed, eosIds.length, stopIds.length);
+        SequenceGroup group = new SequenceGroup(new SequenceGroup.Settings(
+                request.id(),
+                request.promptTokenIds(),
+                request.sampling(),
+                request.priority(),
+                arrivals++,
+                saltPrefix + request.cacheSalt(),
+                request.promptLogprobsNeeded() && request.sampling().numPromptLogprobs() >= 0,
+                suppressed));
+        int n = request.sampling().n();
+        ResumedSample[] resumed = new ResumedSample[n];
+        for (ResumedSample sample : request.resumed()) {
+            resumed[sample.sample()] = sample;
+        }
+        SampleOutput[] outputs = new SampleOutput[n];
+        for (int i = 0; i < n; i++) {
+            if (resumed[i] != null && resumed[i].finished()) {
+                continue;
+            }
+            int[] tokens = resumed[i] == null ? NO_TOKENS : resumed[i].tokenIds();
+            outputs[i] =
+                    new SampleOutput(request.sampling(), eosIds, stopIds, limits.maxOutputTokens(request), tokenizer);
+            for (int t = 0; t < tokens.length && !outputs[i].append(tokens[t]); t++) {}
+            group.addSequence(i, tokens);
+            numRestoredTokens += tokens.length;
+        }
+        return new RequestState(group, outputs, submittedNanos);
+    }
+
+    /** Ends samples whose restored tokens had ended them already. */
+    private void endReplayed(RequestState state) {
+        for (Sequence sequence : List.copyOf(state.group().sequences())) {
+            if (state.output(sequence.sample()).isFinished()) {
+                end(state, sequence, NO_TOKENS, null);
+            }
+        }
+    }
+
+    /** Runs the batch; a fault of one sequence fails its request and the rest runs again. Null if nothing was left. */
+    private StepOutput run(ScheduledBatch batch) {
+        markScheduled(batch);
+        while (!batch.isEmpty()) {
+            try {
+                return runner.run(batch);
+            } catch (SequenceFaultException fault) {
+                SequenceGroup group =
+                        batch.sequences().get(fault.sequence()).sequence().group();
+                scheduler.removeFromBatch(group);
+                requests.remove(group.id());
+                failures.add(new RequestFailure(
+                        group.id(),
+                        "engine_fault",
+                        "computing the request failed: " + fault.getMessage(),
+                        "the request is left out; report it with the message above if its input is sound"));
+            }
+        }
+        return null;
+    }
+
+    private void markScheduled(ScheduledBatch batch) {
+        long now = System.nanoTime();
+        List<ScheduledSequence> sequences = batch.sequences();
+        for (int i = 0; i < sequences.size(); i++) {
+            SequenceGroup group = sequences.get(i).sequence().group();
+            if (sequences.get(i).firstPosition() < group.numPromptTokens()) {
+                requests.get(group.id()).markScheduled(now);
+            }
+        }
+    }
+
+    private StepReport update(ScheduledBatch batch, StepOutput output) {
+        if (output != null) {
+            numSteps++;
+            times = times.plus(output.times());
+            countPromptTokens(batch);
+            scheduler.markComputed(batch);
+            long now = System.nanoTime();
+            for (int row = 0; row < runner.numRows(); row++) {
+                TokenLogprobs logprobs = output.logprobs()[row];
+                if (runner.scoredPosition(row) >= 0) {
+                    runner.rowSequence(row).group().setScore(runner.scoredPosition(row), logprobs);
+                } else {
+                    take(runner.rowSequence(row), output.tokenIds()[row], logprobs, now);
+                }
+            }
+            reportPromptScores(batch);
+        }
+        return takeReport();
+    }
+
+    private void take(Sequence sequence, int tokenId, TokenLogprobs logprobs, long now) {
+        RequestState state = requests.get(sequence.group().id());
+        SampleOutput sample = state.output(sequence.sample());
+        numGeneratedTokens++;
+        sample.stamp(now);
+        int[] tokenIds = {tokenId};
+        TokenLogprobs[] tokenLogprobs = logprobs == null ? null : new TokenLogprobs[] {logprobs};
+        if (sample.append(tokenId)) {
+            end(state, sequence, tokenIds, tokenLogprobs);
+        } else {
+            sequence.append(tokenId);
+            deltas.add(new SampleDelta(sequence.group().id(), sequence.sample(), tokenIds, tokenLogprobs, null));
+        }
+    }
+
+    private void end(RequestState state, Sequence sequence, int[] tokenIds, TokenLogprobs[] logprobs) {
+        SequenceGroup group = state.group();
+        deltas.add(
+                new SampleDelta(group.id(), sequence.sample(), tokenIds, logprobs, state.finished(sequence.sample())));
+        scheduler.finish(sequence);
+        if (group.sequences().isEmpty()) {
+            requests.remove(group.id());
+        }
+    }
+
+    private void countPromptTokens(ScheduledBatch batch) {
+        for (ScheduledSequence scheduled : batch.sequences()) {
+            int promptEnd = scheduled.sequence().group().numPromptTokens();
+            numPromptTokens += Math.max(0, Math.min(promptEnd, scheduled.endPosition()) - scheduled.firstPosition());
+        }
+    }
+
+    private void reportPromptScores(ScheduledBatch batch) {
+        List<ScheduledSequence> sequences = batch.sequences();
+        for (int i = 0; i < sequences.size(); i++) {
+            SequenceGroup group = sequences.get(i).sequence().group();
+            TokenLogprobs[] scores = group.needsPromptScores() ? group.takePromptScores() : null;
+            if (scores != null) {
+                promptScores.add(new PromptScores(group.id(), scores));
+            }
+        }
+    }
+
+    private StepReport takeReport() {
+        StepReport report = new StepReport(numSteps, deltas, promptScores, failures);
+        deltas = new ArrayList<>(deltas.size());
+        promptScores = new ArrayList<>(0);
+        failures = new ArrayList<>(0);
+        return report;
+    }
+
+    private static int[] toArray(List<Integer> ids) {
+        return ids.stream().mapToInt(Integer::intValue).toArray();
+    }
+}
