@@ -18,13 +18,15 @@ import org.apache.flink.streaming.api.functions.sink.filesystem.rollingpolicies.
  * file of them.
  */
 public final class JsonlSink {
+    static final String COMPLETIONS = "completions";
+    static final String ERRORS = "errors";
     static final String PART_SUFFIX = ".jsonl";
 
     private JsonlSink() {}
 
     /** Completions into part files {@code completions-*.jsonl}. */
     public static FileSink<Completion> completions(Path directory, JsonFields fields) {
-        return sink(directory, "completions", (completion, out) -> {
+        return sink(directory, COMPLETIONS, (completion, out) -> {
             out.write(CompletionJson.toBytes(completion, fields));
             out.write('\n');
         });
@@ -32,7 +34,7 @@ public final class JsonlSink {
 
     /** Dead letters into part files {@code errors-*.jsonl}; the directory may be that of the completions. */
     public static FileSink<DeadLetter> deadLetters(Path directory) {
-        return sink(directory, "errors", (letter, out) -> {
+        return sink(directory, ERRORS, (letter, out) -> {
             out.write(DeadLetterJson.toBytes(letter));
             out.write('\n');
         });
