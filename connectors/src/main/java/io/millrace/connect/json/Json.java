@@ -4,6 +4,7 @@ import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.fasterxml.jackson.core.StreamWriteFeature;
 import com.fasterxml.jackson.core.json.JsonReadFeature;
+import com.fasterxml.jackson.core.json.JsonWriteFeature;
 
 /** The one JSON factory of the module. Thread-safe. */
 final class Json {
@@ -23,6 +24,7 @@ final class Json {
             .disable(JsonFactory.Feature.INTERN_FIELD_NAMES)
             .disable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS)
             .enable(StreamWriteFeature.USE_FAST_DOUBLE_WRITER)
+            .enable(JsonWriteFeature.COMBINE_UNICODE_SURROGATES_IN_UTF8)
             .build();
 
     private static final int MAX_EXCERPT_CHARS = 80;
