@@ -1,0 +1,117 @@
+package io.millrace.sampling;
+
+import io.millrace.kernels.LogitKernels;
+import java.util.Arrays;
+
+/**
+ * Draws by Gumbel-max: the token with the greatest log weight + Gumbel noise, which is the one with the least exponential
+ * noise / weight. Every vocabulary id has its own noise, a function of (seed, sample index, output position, id) alone:
+ * Philox4x32-10 (Salmon et al., SC 2011) with key = seed and counter = (sample index, output position, id / 4, stream),
+ * of which the id takes word id mod 4. So the draw knows nothing of batch, row, truncation order or thread. One per
+ * compute thread.
+ */
+final class GumbelDraw {
+    private static final int STREAM = 0;
+    /** Extends numbers whose exponential noise is tiny, so that tokens below 2^-32 keep their probability. */
+    private static final int EXTENSION_STREAM = 1;
+
+    private static final long MAX_WORD = 0xFFFFFFFFL;
+    private static final long EXTENDED_BELOW = 1 << 12;
+    private static final double WORD_SCALE = 0x1p-32;
+    private static final int CHUNK_BLOCKS = 256;
+    /** Above this share of the vocabulary a vectorised pass over all of it wins. */
+    private static final int DENSE_FRACTION = 12;
+
+    private final LogitKernels kernels;
+    private final int vocabSize;
+    private final long[] planes = new long[4 * CHUNK_BLOCKS];
+    private final long[] block = new long[4];
+    private final long[] extension = new long[4];
+    private final float[] survivorWeights;
+
+    private long seed;
+    private int sampleIndex;
+    private int outputPosition;
+    private int bestId;
+    private double best;
+
+    GumbelDraw(LogitKernels kernels, int vocabSize) {
+        this.kernels = kernels;
+        this.vocabSize = vocabSize;
+        this.survivorWeights = new float[vocabSize];
+    }
+
+    /** Draws from the whole vocabulary; weights by id, at least one above 0. */
+    int fromAll(float[] weights, RowSampling row) {
+        start(row);
+        int numBlocks = (vocabSize + 3) / 4;
+        for (int first = 0; first < numBlocks; first += CHUNK_BLOCKS) {
+            int length = Math.min(CHUNK_BLOCKS, numBlocks - first);
+            kernels.philoxBlocks(seed, sampleIndex, outputPosition, first, STREAM, length, planes, CHUNK_BLOCKS);
+            int lastId = Math.min(4 * (first + length), vocabSize);
+            for (int id = 4 * first; id < lastId; id++) {
+                offer(id, weights[id], planes[(id & 3) * CHUNK_BLOCKS + (id >> 2) - first]);
+            }
+        }
+        return bestId;
+    }
+
+    /** Draws from ids[0 … numIds), in any order. */
+    int from(int[] ids, int numIds, float[] weights, RowSampling row) {
+        if (numIds > vocabSize / DENSE_FRACTION) {
+            return fromDense(ids, numIds, weights, row);
+        }
+        start(row);
+        int blockIndex = -1;
+        for (int i = 0; i < numIds; i++) {
+            int id = ids[i];
+            if (id >> 2 != blockIndex) {
+                blockIndex = id >> 2;
+                kernels.philoxBlocks(seed, sampleIndex, outputPosition, blockIndex, STREAM, 1, block, 1);
+            }
+            offer(id, weights[id], block[id & 3]);
+        }
+        return bestId;
+    }
+
+    /** The same draw by way of the whole vocabulary's noise, which is computed faster than that of many single ids. */
+    private int fromDense(int[] ids, int numIds, float[] weights, RowSampling row) {
+        Arrays.fill(survivorWeights, 0);
+        for (int i = 0; i < numIds; i++) {
+            survivorWeights[ids[i]] = weights[ids[i]];
+        }
+        return fromAll(survivorWeights, row);
+    }
+
+    private void start(RowSampling row) {
+        seed = row.params().seed();
+        sampleIndex = row.sampleIndex();
+        outputPosition = row.outputPosition();
+        bestId = -1;
+        best = Double.POSITIVE_INFINITY;
+    }
+
+    /**
+     * The noise is -log(1 - y) with y uniform in (0, 1), which is at least y, and y is at least the word over 2^32: that
+     * settles almost every token without a logarithm. A weight of 0 never passes (infinity × 0 is no number).
+     */
+    private void offer(int id, float weight, long word) {
+        long complement = MAX_WORD - word;
+        if (complement * WORD_SCALE < best * weight) {
+            double noise = noise(id, complement) / weight;
+            if (noise < best || (noise == best && id < bestId)) {
+                best = noise;
+                bestId = id;
+            }
+        }
+    }
+
+    private double noise(int id, long complement) {
+        double low = 0.5;
+        if (complement < EXTENDED_BELOW) {
+            kernels.philoxBlocks(seed, sampleIndex, outputPosition, id >> 2, EXTENSION_STREAM, 1, extension, 1);
+            low = (extension[id & 3] + 0.5) * WORD_SCALE;
+        }
+        return -StrictMath.log1p(-(complement + low) * WORD_SCALE);
+    }
+}

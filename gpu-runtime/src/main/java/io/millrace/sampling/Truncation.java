@@ -1,0 +1,181 @@
+package io.millrace.sampling;
+
+import io.millrace.kernels.LogitKernels;
+import java.util.Arrays;
+
+/**
+ * Selects the tokens that min_p, top_k and top_p leave, in that order, each a run of most likely tokens (ties: lower id),
+ * without sorting the vocabulary. One per compute thread; owns scratch sized to the vocabulary.
+ */
+final class Truncation {
+    private static final int SCAN_CHUNK = 1024;
+    private static final int NUM_BUCKETS = 512;
+    private static final float BUCKETS_PER_UNIT = 24;
+
+    private final LogitKernels kernels;
+    private final int vocabSize;
+    private final int[] ids;
+    private final long[] keys;
+    private final int[] scanned = new int[SCAN_CHUNK + 1];
+    private final double[] bucketMass = new double[NUM_BUCKETS];
+
+    Truncation(LogitKernels kernels, int vocabSize) {
+        this.kernels = kernels;
+        this.vocabSize = vocabSize;
+        this.ids = new int[vocabSize + 1];
+        this.keys = new long[vocabSize + 2 * SCAN_CHUNK];
+    }
+
+    /** Whether the settings leave every token. */
+    boolean isOff(SamplingParams params) {
+        return params.topP() >= 1 && params.minP() <= 0 && !hasTopK(params);
+    }
+
+    private boolean hasTopK(SamplingParams params) {
+        return params.topK() > 0 && params.topK() < vocabSize;
+    }
+
+    /** The survivors of the last {@link #apply}, in no useful order. Not to be changed. */
+    int[] ids() {
+        return ids;
+    }
+
+    /**
+     * Selects.
+     *
+     * @param weights by token id: exp((logit - max) × scale)
+     * @return number of survivors, at least 1
+     */
+    int apply(float[] logits, int offset, float max, float scale, float[] weights, SamplingParams params) {
+        int numIds = -1;
+        if (params.minP() > 0) {
+            // The most likely token weighs exactly 1.
+            numIds = kernels.collectAtLeast(weights, 0, vocabSize, params.minP(), 0, ids, 0);
+        }
+        if (hasTopK(params)) {
+            numIds = topK(logits, offset, numIds, params.topK());
+        }
+        if (params.topP() < 1) {
+            double mass;
+            if (numIds < 0) {
+                mass = Weights.sum(weights, vocabSize);
+                // All tokens below this threshold together weigh less than the tail that is cut off.
+                float threshold = (float) (0.999 * (1 - (double) params.topP()) * mass / vocabSize);
+                numIds = kernels.collectAtLeast(weights, 0, vocabSize, threshold, 0, ids, 0);
+            } else {
+                mass = Weights.sum(weights, ids, numIds);
+            }
+            numIds = topP(logits, offset, max, scale, weights, numIds, params.topP() * mass);
+        }
+        return numIds;
+    }
+
+    private int topK(float[] logits, int offset, int numIds, int k) {
+        int numKept;
+        if (numIds < 0) {
+            numKept = greatest(logits, offset, k);
+        } else {
+            for (int i = 0; i < numIds; i++) {
+                keys[i] = TokenKeys.key(logits[offset + ids[i]], ids[i]);
+            }
+            numKept = Math.min(k, numIds);
+            TokenKeys.selectGreatest(keys, numIds, numKept);
+        }
+        for (int i = 0; i < numKept; i++) {
+            ids[i] = TokenKeys.tokenId(keys[i]);
+        }
+        return numKept;
+    }
+
+    /** Puts the k most likely tokens' keys in front of {@link #keys}, unsorted but the least last; gives their number. */
+    private int greatest(float[] logits, int offset, int k) {
+        int numKeys = 0;
+        float threshold = -Float.MAX_VALUE; // leaves suppressed tokens out
+        for (int start = 0; start < vocabSize; start += SCAN_CHUNK) {
+            int length = Math.min(SCAN_CHUNK, vocabSize - start);
+            int numFound = kernels.collectAtLeast(logits, offset + start, length, threshold, start, scanned, 0);
+            for (int i = 0; i < numFound; i++) {
+                int id = scanned[i];
+                keys[numKeys++] = TokenKeys.key(logits[offset + id], id);
+            }
+            if (numKeys >= k + SCAN_CHUNK) {
+                TokenKeys.selectGreatest(keys, numKeys, k);
+                numKeys = k;
+                threshold = TokenKeys.logit(keys[k - 1]);
+            }
+        }
+        int numKept = Math.min(k, numKeys);
+        TokenKeys.selectGreatest(keys, numKeys, numKept);
+        return numKept;
+    }
+
+    /**
+     * Sums weights by buckets of exponents, finds the bucket in which the target is reached, and selects within that one
+     * alone.
+     */
+    private int topP(
+            float[] logits, int offset, float max, float scale, float[] weights, int numIds, double targetMass) {
+        Arrays.fill(bucketMass, 0);
+        for (int i = 0; i < numIds; i++) {
+            int id = ids[i];
+            bucketMass[bucket(logits[offset + id], max, scale)] += weights[id];
+        }
+        int crossing = 0;
+        double massAbove = 0;
+        while (crossing < NUM_BUCKETS && massAbove + bucketMass[crossing] < targetMass) {
+            massAbove += bucketMass[crossing];
+            crossing++;
+        }
+        int numKept = 0;
+        int numKeys = 0;
+        for (int i = 0; i < numIds; i++) {
+            int id = ids[i];
+            float logit = logits[offset + id];
+            int bucket = bucket(logit, max, scale);
+            if (bucket < crossing) {
+                ids[numKept++] = id;
+            } else if (bucket == crossing) {
+                keys[numKeys++] = TokenKeys.key(logit, id);
+            }
+        }
+        int numSelected = TokenKeys.selectMass(keys, numKeys, weights, targetMass - massAbove);
+        for (int i = 0; i < numSelected; i++) {
+            ids[numKept++] = TokenKeys.tokenId(keys[i]);
+        }
+        return numKept;
+    }
+
+    /** Grows as the logit falls; equal logits share a bucket. */
+    private static int bucket(float logit, float max, float scale) {
+        return Math.min(NUM_BUCKETS - 1, (int) ((max - logit) * scale * BUCKETS_PER_UNIT));
+    }
+
+    /** The numAsked most likely of all tokens as keys, best first, valid until the next call; fewer when suppressed. */
+    int mostLikely(float[] logits, int offset, int numAsked) {
+        if (numAsked == 0) {
+            return 0;
+        }
+        int numKept = greatest(logits, offset, Math.min(numAsked, vocabSize));
+        TokenKeys.sortDescending(keys, 0, numKept);
+        return numKept;
+    }
+
+    /** The numAsked most likely of the last {@link #apply}'s survivors as keys, best first. */
+    int mostLikelySurvivors(float[] logits, int offset, int numSurvivors, int numAsked) {
+        if (numAsked == 0) {
+            return 0;
+        }
+        for (int i = 0; i < numSurvivors; i++) {
+            keys[i] = TokenKeys.key(logits[offset + ids[i]], ids[i]);
+        }
+        int numKept = Math.min(numSurvivors, numAsked);
+        TokenKeys.selectGreatest(keys, numSurvivors, numKept);
+        TokenKeys.sortDescending(keys, 0, numKept);
+        return numKept;
+    }
+
+    /** Keys found by mostLikely or mostLikelySurvivors. */
+    long key(int index) {
+        return keys[index];
+    }
+}

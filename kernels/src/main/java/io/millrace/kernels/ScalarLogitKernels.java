@@ -1,0 +1,115 @@
+package io.millrace.kernels;
+
+/** The plain twin of {@link VectorLogitKernels}; also does that one's remainders. */
+final class ScalarLogitKernels implements LogitKernels {
+    // exp(x) = 2^n × exp(r), n = round(x / ln 2), |r| <= ln 2 / 2; the polynomial of exp(r) is that of Cephes' expf.
+    static final float MIN_EXPONENT = -87f;
+    static final float LOG2_E = 1.44269504f;
+    /** 1.5 × 2^23: adding it rounds to a whole number, which then stands in the low bits. */
+    static final float ROUNDER = 12582912f;
+
+    static final float MINUS_LN2_HIGH = -0.693359375f;
+    static final float MINUS_LN2_LOW = 2.12194440e-4f;
+    static final float P5 = 1.9875691500e-4f;
+    static final float P4 = 1.3981999507e-3f;
+    static final float P3 = 8.3334519073e-3f;
+    static final float P2 = 4.1665795894e-2f;
+    static final float P1 = 1.6666665459e-1f;
+    static final float P0 = 5.0000001201e-1f;
+
+    static final long PHILOX_M0 = 0xD2511F53L;
+    static final long PHILOX_M1 = 0xCD9E8D57L;
+    static final int PHILOX_W0 = 0x9E3779B9;
+    static final int PHILOX_W1 = 0xBB67AE85;
+    static final int PHILOX_ROUNDS = 10;
+    static final long LOW_32 = 0xFFFFFFFFL;
+
+    @Override
+    public float max(float[] values, int offset, int length) {
+        float max = Float.NEGATIVE_INFINITY;
+        for (int i = offset; i < offset + length; i++) {
+            max = Math.max(max, values[i]);
+        }
+        return max;
+    }
+
+    @Override
+    public int firstAtLeast(float[] values, int offset, int length, float threshold) {
+        for (int i = 0; i < length; i++) {
+            if (values[offset + i] >= threshold) {
+                return i;
+            }
+        }
+        return -1;
+    }
+
+    @Override
+    public int collectAtLeast(
+            float[] values, int offset, int length, float threshold, int firstIndex, int[] indices, int destination) {
+        int end = destination;
+        for (int i = 0; i < length; i++) {
+            indices[end] = firstIndex + i;
+            end += values[offset + i] >= threshold ? 1 : 0;
+        }
+        return end - destination;
+    }
+
+    @Override
+    public void expDifferences(float[] logits, int offset, int length, float max, float scale, float[] weights) {
+        expDifferences(logits, offset, 0, length, max, scale, weights);
+    }
+
+    static void expDifferences(float[] logits, int offset, int from, int to, float max, float scale, float[] weights) {
+        for (int i = from; i < to; i++) {
+            weights[i] = exp((logits[offset + i] - max) * scale);
+        }
+    }
+
+    static float exp(float x) {
+        if (!(x >= MIN_EXPONENT)) {
+            return 0;
+        }
+        float rounded = Math.fma(x, LOG2_E, ROUNDER);
+        float n = rounded - ROUNDER;
+        float r = Math.fma(n, MINUS_LN2_LOW, Math.fma(n, MINUS_LN2_HIGH, x));
+        float p = Math.fma(P5, r, P4);
+        p = Math.fma(p, r, P3);
+        p = Math.fma(p, r, P2);
+        p = Math.fma(p, r, P1);
+        p = Math.fma(p, r, P0);
+        p = Math.fma(p, r * r, r) + 1f;
+        float powerOfTwo = Float.intBitsToFloat((Float.floatToRawIntBits(rounded) << 23) + 0x3f800000);
+        return p * powerOfTwo;
+    }
+
+    @Override
+    public void philoxBlocks(
+            long key, int c0, int c1, int firstC2, int c3, int numBlocks, long[] planes, int planeStride) {
+        for (int g = 0; g < numBlocks; g++) {
+            philoxBlock(key, c0, c1, firstC2 + g, c3, planes, g, planeStride);
+        }
+    }
+
+    static void philoxBlock(long key, int c0, int c1, int c2, int c3, long[] planes, int index, int planeStride) {
+        long x0 = c0 & LOW_32;
+        long x1 = c1 & LOW_32;
+        long x2 = c2 & LOW_32;
+        long x3 = c3 & LOW_32;
+        int k0 = (int) key;
+        int k1 = (int) (key >>> 32);
+        for (int round = 0; round < PHILOX_ROUNDS; round++) {
+            long product0 = PHILOX_M0 * x0;
+            long product1 = PHILOX_M1 * x2;
+            x0 = (product1 >>> 32) ^ x1 ^ (k0 & LOW_32);
+            x1 = product1 & LOW_32;
+            x2 = (product0 >>> 32) ^ x3 ^ (k1 & LOW_32);
+            x3 = product0 & LOW_32;
+            k0 += PHILOX_W0;
+            k1 += PHILOX_W1;
+        }
+        planes[index] = x0;
+        planes[planeStride + index] = x1;
+        planes[2 * planeStride + index] = x2;
+        planes[3 * planeStride + index] = x3;
+    }
+}

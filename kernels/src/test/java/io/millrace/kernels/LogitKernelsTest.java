@@ -1,0 +1,129 @@
+package io.millrace.kernels;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Arrays;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class LogitKernelsTest {
+    private final LogitKernels scalar = LogitKernels.scalar();
+    private final LogitKernels fastest = LogitKernels.fastest();
+
+    @Test
+    void testsRunVectorised() {
+        assertInstanceOf(VectorLogitKernels.class, fastest);
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {0, 1, 15, 16, 17, 320, 1000, 1024, 49_155})
+    void twinsGiveEqualBits(int length) {
+        Random random = new Random(length);
+        int offset = 3;
+        float[] logits = new float[length + 10];
+        for (int i = 0; i < logits.length; i++) {
+            logits[i] = (float) random.nextGaussian() * 20;
+            if (random.nextInt(10) == 0) {
+                logits[i] = Float.NEGATIVE_INFINITY;
+            }
+        }
+        float max = scalar.max(logits, offset, length);
+        assertEquals(max, fastest.max(logits, offset, length));
+        for (float threshold : new float[] {max, max - 1, 0, -Float.MAX_VALUE, Float.POSITIVE_INFINITY}) {
+            assertEquals(
+                    scalar.firstAtLeast(logits, offset, length, threshold),
+                    fastest.firstAtLeast(logits, offset, length, threshold));
+            int[] expected = new int[length + 8];
+            int[] actual = new int[length + 8];
+            int numExpected = scalar.collectAtLeast(logits, offset, length, threshold, 100, expected, 5);
+            assertEquals(numExpected, fastest.collectAtLeast(logits, offset, length, threshold, 100, actual, 5));
+            assertArrayEquals(
+                    Arrays.copyOfRange(expected, 5, 5 + numExpected), Arrays.copyOfRange(actual, 5, 5 + numExpected));
+        }
+        float[] expected = new float[length];
+        float[] actual = new float[length];
+        float reference = length == 0 ? 0 : max;
+        scalar.expDifferences(logits, offset, length, reference, 0.7f, expected);
+        // Often enough that compiled code runs too, not the interpreter alone.
+        for (int i = 0; i < 200; i++) {
+            fastest.expDifferences(logits, offset, length, reference, 0.7f, actual);
+        }
+        assertArrayEquals(bits(expected), bits(actual));
+    }
+
+    @Test
+    void exponentialIsAccurateAndExactAtTheEnds() {
+        assertEquals(1f, ScalarLogitKernels.exp(0f));
+        assertEquals(1f, ScalarLogitKernels.exp(-0f));
+        assertEquals(0f, ScalarLogitKernels.exp(Float.NEGATIVE_INFINITY));
+        assertEquals(0f, ScalarLogitKernels.exp(-87.001f));
+        double worst = 0;
+        for (float x = 0; x >= -87; x -= 0.001f) {
+            worst = Math.max(worst, Math.abs(ScalarLogitKernels.exp(x) / StrictMath.exp(x) - 1));
+        }
+        assertTrue(worst < 2e-7, "worst relative error " + worst);
+    }
+
+    @Test
+    void maximumKeepsNotANumberWhereverItStands() {
+        for (int at = 0; at < 40; at++) {
+            float[] values = new float[40];
+            values[at] = Float.NaN;
+            assertEquals(Float.NaN, scalar.max(values, 0, 40));
+            assertEquals(Float.NaN, fastest.max(values, 0, 40));
+        }
+    }
+
+    @Test
+    void philoxGivesRandom123sKnownAnswers() {
+        // From kat_vectors of Random123: counter, key, result.
+        knownAnswer(0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8);
+        knownAnswer(-1, -1, -1, -1, -1, -1, 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd);
+        knownAnswer(
+                0x243f6a88,
+                0x85a308d3,
+                0x13198a2e,
+                0x03707344,
+                0xa4093822,
+                0x299f31d0,
+                0xd16cfe09,
+                0x94fdcceb,
+                0x5001e420,
+                0x24126ea1);
+    }
+
+    private void knownAnswer(int c0, int c1, int c2, int c3, int k0, int k1, int... expected) {
+        long key = (long) k1 << 32 | k0 & 0xFFFFFFFFL;
+        for (LogitKernels kernels : new LogitKernels[] {scalar, fastest}) {
+            long[] planes = new long[4 * 20];
+            kernels.philoxBlocks(key, c0, c1, c2 - 3, c3, 20, planes, 20);
+            for (int word = 0; word < 4; word++) {
+                assertEquals(expected[word] & 0xFFFFFFFFL, planes[20 * word + 3]);
+            }
+        }
+    }
+
+    @Test
+    void philoxTwinsGiveEqualBits() {
+        long[] expected = new long[4 * 103];
+        long[] actual = new long[4 * 103];
+        for (int i = 0; i < 2000; i++) {
+            scalar.philoxBlocks(0x123456789abcdef0L + i, i, 7, -50, 1, 101, expected, 103);
+            fastest.philoxBlocks(0x123456789abcdef0L + i, i, 7, -50, 1, 101, actual, 103);
+            assertArrayEquals(expected, actual);
+        }
+    }
+
+    private static int[] bits(float[] values) {
+        int[] bits = new int[values.length];
+        for (int i = 0; i < bits.length; i++) {
+            bits[i] = Float.floatToRawIntBits(values[i]);
+        }
+        return bits;
+    }
+}
