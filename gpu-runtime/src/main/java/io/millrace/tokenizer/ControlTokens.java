@@ -1,5 +1,6 @@
 package io.millrace.tokenizer;
 
+import io.millrace.tokenizer.template.MarkedText;
 import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.Comparator;

@@ -1,6 +1,7 @@
 package io.millrace.tokenizer;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import io.millrace.tokenizer.template.MarkedText;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;

@@ -1,4 +1,4 @@
-package io.millrace.tokenizer;
+package io.millrace.tokenizer.template;
 
 import java.util.BitSet;
 
