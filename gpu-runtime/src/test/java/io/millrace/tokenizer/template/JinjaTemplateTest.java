@@ -107,7 +107,7 @@ class JinjaTemplateTest {
                 "{{ 'b' in 'abc' }} {{ 4 not in [1, 2] }} {{ 'k' in {'k': 1} }};True True True",
                 "{{ ' a b  c '.split() }} {{ 'a,b,c'.split(',', 1) }} {{ 'a,b,c'.rsplit(',', 1) }};['a', 'b', 'c'] ['a', 'b,c'] ['a,b', 'c']",
                 "{{ 'xxaxx'.strip('x') }} {{ 'hello wORLD'.title() }} {{ 'hello wORLD'|capitalize }};a Hello World Hello world",
-                "{{ 'a-b'.partition('-') }} {{ 'aXbXc'.replace('X', '', 1) }} {{ 'abab'.count('ab') }};['a', '-', 'b'] abXc 2",
+                "{{ 'a-b'.partition('-')|join }} {{ 'aXbXc'.replace('X', '', 1) }} {{ 'abab'.count('ab') }};a-b abXc 2",
                 "{{ '<x>'.startswith(('a', '<')) }} {{ 'f.py'.endswith('.py') }} {{ 'abc'.find('c') }};True True 2",
                 "{{ [3,1,2]|sort|join('-') }} {{ ['b','A']|sort }} {{ [1,1,2]|unique|list }};1-2-3 ['A', 'b'] [1, 2]",
                 "{{ {'b':1,'a':[true,null_is_undefined is defined]}|tojson }};{\"b\": 1, \"a\": [true, false]}",
