@@ -1,0 +1,87 @@
+package io.millrace.job.cli;
+
+import io.millrace.backend.Dtype;
+import io.millrace.job.stream.Delivery;
+import io.millrace.job.stream.RecordFormat;
+import io.millrace.job.stream.StartFrom;
+import io.millrace.sampling.LogprobsMode;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.function.Function;
+import picocli.CommandLine.ITypeConverter;
+import picocli.CommandLine.TypeConversionException;
+
+/** One of an enum's values under its option spelling; an unknown one is refused with the choices and the nearest of them. */
+abstract class ChoiceConverter<E extends Enum<E>> implements ITypeConverter<E>, Iterable<String> {
+
+    private final E[] values;
+    private final Function<E, String> spelling;
+
+    ChoiceConverter(E[] values, Function<E, String> spelling) {
+        this.values = values;
+        this.spelling = spelling;
+    }
+
+    @Override
+    public E convert(String value) {
+        for (E candidate : values) {
+            if (spelling.apply(candidate).equals(value)) {
+                return candidate;
+            }
+        }
+        List<String> names = Arrays.stream(values).map(spelling).toList();
+        throw new TypeConversionException("'" + value + "' is not one of " + String.join(", ", names)
+                + NearestName.of(value, names)
+                        .map(name -> "; did you mean " + name + "?")
+                        .orElse(""));
+    }
+
+    /** The choices, for the help. */
+    @Override
+    public java.util.Iterator<String> iterator() {
+        return Arrays.stream(values).map(spelling).iterator();
+    }
+
+    /** {@code --dtype}. */
+    static final class OfDtype extends ChoiceConverter<Dtype> {
+        OfDtype() {
+            super(Dtype.values(), Dtype::optionName);
+        }
+    }
+
+    /** {@code --logprobs-mode}. */
+    static final class OfLogprobsMode extends ChoiceConverter<LogprobsMode> {
+        OfLogprobsMode() {
+            super(LogprobsMode.values(), mode -> mode.name().toLowerCase(Locale.ROOT));
+        }
+    }
+
+    /** {@code --delivery}. */
+    static final class OfDelivery extends ChoiceConverter<Delivery> {
+        OfDelivery() {
+            super(Delivery.values(), Delivery::optionName);
+        }
+    }
+
+    /** {@code --format}. */
+    static final class OfFormat extends ChoiceConverter<RecordFormat> {
+        OfFormat() {
+            super(RecordFormat.values(), RecordFormat::optionName);
+        }
+    }
+
+    /** {@code --from}. */
+    static final class OfStartFrom extends ChoiceConverter<StartFrom> {
+        OfStartFrom() {
+            super(StartFrom.values(), StartFrom::optionName);
+        }
+    }
+
+    /** {@code --until}. */
+    static final class OfStopAt extends ChoiceConverter<io.millrace.job.stream.StopAt> {
+        OfStopAt() {
+            super(io.millrace.job.stream.StopAt.values(), io.millrace.job.stream.StopAt::optionName);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+package io.millrace.job.cluster;
+
+import io.millrace.operators.inference.JobCounts;
+import java.time.Duration;
+import java.util.Optional;
+import java.util.function.Consumer;
+import org.apache.flink.api.common.JobID;
+import org.apache.flink.api.common.JobStatus;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Follows a job: asks for its counts until everything has been answered, a stop is requested, or the job is over. One thread.
+ */
+public final class JobWatch {
+
+    private static final Logger LOG = LoggerFactory.getLogger(JobWatch.class);
+    private static final Duration POLL_PERIOD = Duration.ofMillis(100);
+
+    /** Why the watch ended. */
+    public enum End {
+        /** The sources are read to their ends and every request is answered; the job still runs. */
+        ANSWERED,
+        /** Somebody asked to stop; the job still runs. */
+        STOP_REQUESTED,
+        /** The job was stopped with a savepoint or cancelled by somebody else. */
+        STOPPED,
+        /** The job failed for good. */
+        FAILED
+    }
+
+    private final EmbeddedCluster cluster;
+    private final JobID job;
+    private JobCounts lastCounts;
+    private String lastFault = "";
+
+    public JobWatch(EmbeddedCluster cluster, JobID job) {
+        this.cluster = cluster;
+        this.job = job;
+    }
+
+    /**
+     * Follows the job.
+     *
+     * @param stop ends the watch
+     * @param onCounts gets every complete set of counts, on this thread
+     */
+    public End until(StopSignal stop, Consumer<JobCounts> onCounts) throws InterruptedException {
+        while (true) {
+            if (stop.isRequested()) {
+                return End.STOP_REQUESTED;
+            }
+            JobStatus status = cluster.status(job);
+            if (status.isGloballyTerminalState()) {
+                return status == JobStatus.FAILED ? End.FAILED : End.STOPPED;
+            }
+            Optional<JobCounts> counts = status == JobStatus.RUNNING
+                    ? cluster.counts(job).filter(JobCounts::allSubtasksReported)
+                    : Optional.empty();
+            if (counts.isPresent()) {
+                lastCounts = counts.get();
+                onCounts.accept(lastCounts);
+                if (lastCounts.isFinished()) {
+                    return End.ANSWERED;
+                }
+            } else {
+                warnOfFault();
+            }
+            stop.await(POLL_PERIOD);
+        }
+    }
+
+    /** The newest counts; empty before the first. */
+    public Optional<JobCounts> lastCounts() {
+        return Optional.ofNullable(lastCounts);
+    }
+
+    private void warnOfFault() {
+        cluster.fault(job).filter(fault -> !fault.equals(lastFault)).ifPresent(fault -> {
+            lastFault = fault;
+            LOG.warn("the job restarts from its last checkpoint after a fault: {}", fault);
+        });
+    }
+}
