@@ -208,7 +208,7 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
                 Thread.sleep(1);
             }
         }
-        setCurrentKey(key);
+        restoreKey(key);
     }
 
     private long seed(PreparedRequest request) {
@@ -312,7 +312,7 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
             throw new IOException("the inference engine died: " + death, death);
         }
         admitWaiting();
-        setCurrentKey(key);
+        restoreKey(key);
         if (inputEnded && ledger.isEmpty() && waiting.isEmpty()) {
             report();
         }
@@ -457,7 +457,7 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
         guard.checkpointCompleted();
         Object key = getCurrentKey();
         admitWaiting();
-        setCurrentKey(key);
+        restoreKey(key);
     }
 
     // ------------------------------------------------------------------ counts
@@ -466,9 +466,16 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
         report();
         Object key = getCurrentKey();
         admitWaiting();
-        setCurrentKey(key);
+        restoreKey(key);
         long next = getProcessingTimeService().getCurrentProcessingTime() + REPORT_MILLIS;
         getProcessingTimeService().registerTimer(next, this::reportPeriodically);
+    }
+
+    /** Mails and timers may run before the first record, when there is no key to go back to. */
+    private void restoreKey(Object key) {
+        if (key != null) {
+            setCurrentKey(key);
+        }
     }
 
     private void report() {
