@@ -201,13 +201,15 @@ public final class Tokenizer implements AutoCloseable {
     /** The stand-ins must give the tokens they stand for: what a normaliser does to them is not for us to know. */
     private void checkStandIns(TokenizerFiles files) {
         for (ControlTokens.ControlToken token : control.tokens()) {
-            int[] ids = guarded.encode(token.standIn(), false);
-            int[] expected = {token.id()};
-            if (!Arrays.equals(ids, expected)) {
+            int[] alone = guarded.encode(token.standIn(), false);
+            int[] amid = guarded.encode("a" + token.standIn() + "a", false);
+            boolean found = Arrays.stream(amid).filter(id -> id == token.id()).count() == 1;
+            if (!found || !Arrays.equals(alone, new int[] {token.id()})) {
                 close();
                 throw new InvalidTokenizerException(files.tokenizerFile() + ": added token \"" + token.text()
-                        + "\" with id " + token.id() + " is encoded as " + Arrays.toString(ids)
-                        + "; correct its id and its normalized flag in added_tokens");
+                        + "\" with id " + token.id() + " is encoded as " + Arrays.toString(alone)
+                        + " alone and as " + Arrays.toString(amid)
+                        + " between two letters; correct its id and its normalized flag in added_tokens");
             }
         }
     }

@@ -11,6 +11,8 @@ import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.TreeMap;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * What the tokenizer files of a model directory say: tokenizer.json with the special tokens that tokenizer_config.json
@@ -21,6 +23,7 @@ final class TokenizerFiles {
     static final String CONFIG = "tokenizer_config.json";
     static final String TEMPLATE = "chat_template.jinja";
 
+    private static final Logger LOG = LoggerFactory.getLogger(TokenizerFiles.class);
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private final Path tokenizerFile;
@@ -46,6 +49,27 @@ final class TokenizerFiles {
         if (Files.exists(templateFile)) {
             chatTemplate = read(templateFile);
             chatTemplateFile = templateFile;
+        }
+        matchSpecialTokensVerbatim();
+    }
+
+    /**
+     * Where the normaliser prepends a character, the library looks for a normalised special token with that character in
+     * front, and so misses it everywhere but at the start of a text. Older exports of Llama tokenizers have this fault.
+     */
+    private void matchSpecialTokensVerbatim() {
+        if (!tokenizer.path("normalizer").toString().contains("\"Prepend\"")) {
+            return;
+        }
+        for (JsonNode token : addedTokens()) {
+            if (token.path("special").asBoolean() && token.path("normalized").asBoolean()) {
+                ((ObjectNode) token).put("normalized", false);
+                LOG.warn(
+                        "{}: special token {} is marked normalized, which hides it behind the prepended character;"
+                                + " taking it verbatim (set \"normalized\": false in added_tokens)",
+                        tokenizerFile,
+                        token.path("content"));
+            }
         }
     }
 

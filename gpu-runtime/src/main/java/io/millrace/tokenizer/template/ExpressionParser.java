@@ -10,26 +10,7 @@ import java.util.Set;
 
 /** Parses Jinja expressions by recursive descent, with Jinja's precedence, over a list of tokens it moves through. */
 class ExpressionParser {
-    /** A call that a {% call %} block can hand its body to. */
-    record Call(Expression callee, CallArguments arguments) implements Expression {
-        @Override
-        public Object evaluate(Scope scope) {
-            return call(callee.evaluate(scope), arguments.evaluate(scope));
-        }
-    }
-
-    /** The unevaluated arguments of a call. */
-    record CallArguments(List<Expression> positional, Map<String, Expression> named) {
-        Arguments evaluate(Scope scope) {
-            List<Object> values = new ArrayList<>(positional.size());
-            positional.forEach(argument -> values.add(argument.evaluate(scope)));
-            Map<String, Object> byName = new LinkedHashMap<>();
-            named.forEach((name, argument) -> byName.put(name, argument.evaluate(scope)));
-            return new Arguments(values, byName);
-        }
-    }
-
-    private static final CallArguments NO_ARGUMENTS = new CallArguments(List.of(), Map.of());
+    private static final Call.Inputs NO_ARGUMENTS = new Call.Inputs(List.of(), Map.of());
     private static final Set<String> COMPARISONS = Set.of("==", "!=", "<", "<=", ">", ">=");
     private static final Set<String> WORD_OPERATORS = Set.of("and", "or", "not", "in", "is", "if", "else");
 
@@ -38,15 +19,6 @@ class ExpressionParser {
 
     ExpressionParser(List<Token> tokens) {
         this.tokens = tokens;
-    }
-
-    static Object call(Object callee, Arguments arguments) {
-        if (callee instanceof Callable) {
-            return ((Callable) callee).call(arguments);
-        } else if (callee instanceof Undefined) {
-            throw ((Undefined) callee).fault();
-        }
-        throw new TemplateException("'" + Values.typeName(callee) + "' object is not callable");
     }
 
     final Token peek() {
@@ -393,7 +365,7 @@ class ExpressionParser {
         return expression == null ? null : expression.evaluate(scope);
     }
 
-    final CallArguments callArguments() {
+    final Call.Inputs callArguments() {
         expectOperator("(");
         List<Expression> positional = new ArrayList<>();
         Map<String, Expression> named = new LinkedHashMap<>();
@@ -409,7 +381,7 @@ class ExpressionParser {
                 expectOperator(",");
             }
         }
-        return new CallArguments(positional, named);
+        return new Call.Inputs(positional, named);
     }
 
     final Expression filtersAndTests(Expression start) {
@@ -429,20 +401,20 @@ class ExpressionParser {
 
     final Expression filter(Expression value) {
         String name = expect(Kind.NAME).text();
-        CallArguments arguments = isOperator("(") ? callArguments() : NO_ARGUMENTS;
+        Call.Inputs arguments = isOperator("(") ? callArguments() : NO_ARGUMENTS;
         return scope -> Filters.apply(name, value.evaluate(scope), arguments.evaluate(scope));
     }
 
     private Expression test(Expression value) {
         boolean negated = skipName("not");
         String name = expect(Kind.NAME).text();
-        CallArguments arguments = NO_ARGUMENTS;
+        Call.Inputs arguments = NO_ARGUMENTS;
         if (isOperator("(")) {
             arguments = callArguments();
         } else if (startsTestArgument()) {
-            arguments = new CallArguments(List.of(postfix(primary())), Map.of());
+            arguments = new Call.Inputs(List.of(postfix(primary())), Map.of());
         }
-        CallArguments given = arguments;
+        Call.Inputs given = arguments;
         return scope -> negated != Predicates.test(name, value.evaluate(scope), given.evaluate(scope));
     }
 

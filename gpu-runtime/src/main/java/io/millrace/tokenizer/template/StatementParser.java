@@ -34,12 +34,12 @@ final class StatementParser extends ExpressionParser {
             Token token = next();
             if (token.kind() == Kind.TEXT) {
                 MarkedText text = MarkedText.template(token.text());
-                statements.add((scope, out) -> next(out.append(text)));
+                statements.add((scope, out) -> rendered(out.append(text)));
             } else if (token.kind() == Kind.OUTPUT_BEGIN) {
                 Expression value = tuple();
                 expect(Kind.OUTPUT_END);
-                statements.add(
-                        located(token.line(), (scope, out) -> next(out.append(Values.text(value.evaluate(scope))))));
+                statements.add(located(
+                        token.line(), (scope, out) -> rendered(out.append(Values.text(value.evaluate(scope))))));
             } else if (endNames.contains(peek().text())) {
                 return sequence(statements);
             } else {
@@ -52,7 +52,8 @@ final class StatementParser extends ExpressionParser {
         return sequence(statements);
     }
 
-    private static Flow next(MarkedText.Builder out) {
+    /** The flow after something was appended. */
+    private static Flow rendered(MarkedText.Builder out) {
         return Flow.NEXT;
     }
 
@@ -313,9 +314,9 @@ final class StatementParser extends ExpressionParser {
         Statement body = closedBody("endcall");
         Call call = (Call) called;
         return (scope, out) -> {
-            Arguments arguments = call.arguments().evaluate(scope);
+            Arguments arguments = call.inputs().evaluate(scope);
             arguments.named().put("caller", macro("caller", parameters, body, scope));
-            out.append(Values.text(call(call.callee().evaluate(scope), arguments)));
+            out.append(Values.text(Call.apply(call.callee().evaluate(scope), arguments)));
             return Flow.NEXT;
         };
     }
@@ -325,7 +326,7 @@ final class StatementParser extends ExpressionParser {
         Expression filtered = filtersAndTests(filter(scope -> capture(body[0], new Scope(scope))));
         expect(Kind.BLOCK_END);
         body[0] = closedBody("endfilter");
-        return (scope, out) -> next(out.append(Values.text(filtered.evaluate(scope))));
+        return (scope, out) -> rendered(out.append(Values.text(filtered.evaluate(scope))));
     }
 
     private Statement withStatement() {
