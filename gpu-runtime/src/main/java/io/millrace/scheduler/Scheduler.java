@@ -112,7 +112,7 @@ public final class Scheduler {
         if (sequence.isRunning()) {
             blocks.free(sequence.blockTable());
             running.remove(Collections.binarySearch(running, sequence));
-        } else {
+        } else if (sequence.isWaiting()) {
             numWaiting--;
         }
         sequence.finish();
@@ -286,8 +286,8 @@ public final class Scheduler {
     }
 
     private void start(Sequence sequence, int numComputedTokens) {
+        numWaiting -= sequence.isWaiting() ? 1 : 0;
         sequence.run(numComputedTokens);
-        numWaiting--;
         running.add(-Collections.binarySearch(running, sequence) - 1, sequence);
     }
 
@@ -316,6 +316,8 @@ public final class Scheduler {
                 break;
             }
             if (sequence.isWaiting()) {
+                sequence.awaitFork();
+                numWaiting--;
                 forks.add(sequence);
             }
         }

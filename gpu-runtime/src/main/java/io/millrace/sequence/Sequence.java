@@ -84,10 +84,14 @@ public final class Sequence implements Comparable<Sequence> {
         tokenIds[numTokens++] = tokenId;
     }
 
+    /** Is to take a sibling's blocks after the current step. */
+    public void awaitFork() {
+        setStatus(SequenceStatus.FORKING);
+    }
+
     /** Begins to run with the KV of so many tokens at hand. */
     public void run(int numTokensAtHand) {
-        group.addWaiting(-1);
-        status = SequenceStatus.RUNNING;
+        setStatus(SequenceStatus.RUNNING);
         numComputedTokens = numTokensAtHand;
     }
 
@@ -101,21 +105,22 @@ public final class Sequence implements Comparable<Sequence> {
 
     /** Goes back to waiting; its blocks are gone, its tokens are not. */
     public void preempt() {
-        group.addWaiting(1);
-        status = SequenceStatus.WAITING;
+        setStatus(SequenceStatus.WAITING);
         numComputedTokens = 0;
     }
 
     /** Ends; leaves the group and drops the tokens. */
     public void finish() {
-        if (isWaiting()) {
-            group.addWaiting(-1);
-        }
+        setStatus(SequenceStatus.FINISHED);
         group.remove(this);
-        status = SequenceStatus.FINISHED;
         tokenIds = NO_TOKENS;
         numTokens = 0;
         numComputedTokens = 0;
+    }
+
+    private void setStatus(SequenceStatus to) {
+        group.addWaiting((to == SequenceStatus.WAITING ? 1 : 0) - (isWaiting() ? 1 : 0));
+        status = to;
     }
 
     /** Order of service: the group's, then the sample's place. */
