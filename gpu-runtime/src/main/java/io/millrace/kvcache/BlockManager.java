@@ -100,7 +100,7 @@ public final class BlockManager {
     }
 
     /**
-     * As {@link #allocate}, with the full blocks of a sibling's prefix in place of the cache's.
+     * As {@link #allocate}, with the full blocks of a sibling's prefix in place of the cache's, which is switched off.
      *
      * @param numSharedTokens tokens both have in common whose KV is computed in the sibling's blocks
      */
@@ -117,7 +117,10 @@ public final class BlockManager {
         return numShared * blockSize;
     }
 
-    /** Gives an empty table the blocks of the sibling's first numTokens tokens by reference, a partly filled one included. */
+    /**
+     * Gives an empty table the blocks of a sibling's first numTokens tokens by reference, a partly filled one included. The
+     * sibling's KV is computed just so far.
+     */
     public void fork(BlockTable table, BlockTable sibling, int numTokens) {
         requireEmpty(table);
         share(table, sibling, numBlocksFor(numTokens));
@@ -247,11 +250,15 @@ public final class BlockManager {
             pool.retain(sibling.block(i));
             table.add(sibling.block(i));
         }
-        if (sibling.numIndexedBlocks <= count) {
+        if (prefixCaching) {
+            if (sibling.numIndexedBlocks > count) {
+                throw new IllegalStateException("only " + count + " blocks are shared of a table that was computed to "
+                        + sibling.numIndexedBlocks + " full ones");
+            }
             table.numIndexedBlocks = sibling.numIndexedBlocks;
             table.lastHash = sibling.lastHash;
             table.lastContentId = sibling.lastContentId;
-        } // otherwise the chain is walked again from its start, once
+        }
     }
 
     private void addNew(BlockTable table, int count) {
