@@ -1,0 +1,117 @@
+package io.millrace.operators.inference;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** A start is a new guard over the same directory; a dead process is one that is not closed. */
+class CrashGuardTest {
+    private static final int NUM_TO_PASS = 3;
+
+    @TempDir
+    Path directory;
+
+    private int numExecutions;
+
+    @Test
+    void twoStartsWithoutACheckpointMakeTheThirdCautious() throws IOException {
+        assertFalse(start().isCautious());
+        assertFalse(start().isCautious());
+        assertTrue(start().isCautious());
+    }
+
+    @Test
+    void aCompletedCheckpointForgivesEarlierStarts() throws IOException {
+        start();
+        CrashGuard second = start();
+        second.checkpointCompleted();
+        assertFalse(start().isCautious());
+    }
+
+    @Test
+    void anEngineThatDiesCondemnsWhatItRanAlone() throws IOException {
+        CrashGuard guard = cautious();
+        assertTrue(guard.tryEnter("poison"));
+        assertEquals("poison", guard.condemnAlone());
+        guard.close();
+        CrashGuard next = start();
+        assertTrue(next.isCondemned("poison"));
+        assertFalse(next.isCondemned("innocent"));
+    }
+
+    @Test
+    void aProcessThatDiesTwiceCondemns() throws IOException {
+        assertTrue(cautious().tryEnter("poison"));
+        CrashGuard afterOne = start();
+        assertFalse(afterOne.isCondemned("poison"));
+        assertTrue(afterOne.tryEnter("poison"));
+        assertTrue(start().isCondemned("poison"));
+    }
+
+    @Test
+    void anOrderlyEndBlamesNobody() throws IOException {
+        CrashGuard guard = cautious();
+        assertTrue(guard.tryEnter("innocent"));
+        guard.close();
+        CrashGuard next = start();
+        assertTrue(next.tryEnter("innocent"));
+        next.leave("innocent");
+        assertFalse(start().isCondemned("innocent"));
+    }
+
+    @Test
+    void onlyOneRequestOfTheWholeJobRunsAlone() throws IOException {
+        start();
+        start();
+        CrashGuard first = guard(0, "x");
+        CrashGuard second = guard(1, "x");
+        assertTrue(first.tryEnter("a"));
+        assertFalse(second.tryEnter("b"));
+        // A sibling that opens later in the same execution blames nobody either.
+        CrashGuard third = guard(2, "x");
+        assertFalse(third.tryEnter("c"));
+        first.leave("a");
+        assertTrue(second.tryEnter("b"));
+    }
+
+    @Test
+    void cautionEndsOnlyWhenTheCulpritMustHavePassed() throws IOException {
+        CrashGuard guard = cautious();
+        guard.checkpointCompleted();
+        assertTrue(guard.isCautious());
+        for (int i = 0; i < NUM_TO_PASS; i++) {
+            assertTrue(guard.tryEnter("r" + i));
+            guard.leave("r" + i);
+        }
+        guard.checkpointCompleted();
+        assertFalse(guard.isCautious());
+    }
+
+    @Test
+    void cautionEndsOnceTheCulpritIsPutAsideAndThatIsCheckpointed() throws IOException {
+        CrashGuard guard = cautious();
+        guard.putAside();
+        assertTrue(guard.isCautious());
+        guard.checkpointCompleted();
+        assertFalse(guard.isCautious());
+    }
+
+    private CrashGuard cautious() throws IOException {
+        start();
+        start();
+        return start();
+    }
+
+    private CrashGuard start() throws IOException {
+        return guard(0, "execution-" + numExecutions++);
+    }
+
+    private CrashGuard guard(int subtask, String execution) throws IOException {
+        return new CrashGuard(directory.toUri().toString(), subtask, execution, NUM_TO_PASS);
+    }
+}
