@@ -14,7 +14,6 @@ class RequestSeedsTest {
         assertEquals(SEED_OF_A, RequestSeeds.seed(0, "a", 0, null));
     }
 
-
     @Test
     void everyPartCounts() {
         long seed = RequestSeeds.seed(1, "a", 2, 3L);

@@ -30,7 +30,8 @@ import org.junit.jupiter.api.io.TempDir;
 
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class PreparePromptsTest {
-    private static final String MODEL = Path.of("../models/millrace-tiny").toAbsolutePath().normalize().toString();
+    private static final String MODEL =
+            Path.of("../models/millrace-tiny").toAbsolutePath().normalize().toString();
 
     private PreparePrompts prepare;
 
@@ -54,7 +55,9 @@ class PreparePromptsTest {
         assertNull(request.getError());
         // From the model's expected.jsonl.
         assertArrayEquals(
-                new int[] {1, 548, 298, 201, 413, 223, 26, 24, 279, 223, 21, 25, 16, 2, 201, 1, 277, 85, 299, 86, 294, 86, 201},
+                new int[] {
+                    1, 548, 298, 201, 413, 223, 26, 24, 279, 223, 21, 25, 16, 2, 201, 1, 277, 85, 299, 86, 294, 86, 201
+                },
                 TokenBytes.decode(request.getPromptTokenIds()));
         assertEquals(2048 - 23, request.getSampling().getMaxTokens());
         assertEquals("{\"a\":1}", request.getMetadata());
@@ -85,9 +88,12 @@ class PreparePromptsTest {
 
     @Test
     void whatCannotRunIsRefusedWithARemedy() {
-        assertRefused("token_id_out_of_vocabulary", "prompt_token_ids[1] = 1024", prompt ->
-                prompt.setPromptTokenIds(List.of(5, 1024)));
-        assertRefused("prompt_too_long", "2048 tokens", prompt -> prompt.setPromptTokenIds(Collections.nCopies(2048, 5)));
+        assertRefused(
+                "token_id_out_of_vocabulary",
+                "prompt_token_ids[1] = 1024",
+                prompt -> prompt.setPromptTokenIds(List.of(5, 1024)));
+        assertRefused(
+                "prompt_too_long", "2048 tokens", prompt -> prompt.setPromptTokenIds(Collections.nCopies(2048, 5)));
         assertRefused("empty_prompt", "no tokens", prompt -> prompt.setPromptTokenIds(List.of()));
         assertRefused("invalid_sampling", "temperature", prompt -> {
             prompt.setPrompt("x");
@@ -119,7 +125,8 @@ class PreparePromptsTest {
         Files.copy(Path.of(MODEL, "config.json"), directory.resolve("config.json"));
         Files.copy(Path.of(MODEL, "model.safetensors"), directory.resolve("model.safetensors"));
         PreparePrompts bare = opened(directory.toString());
-        assertNull(bare.map(envelope(prompt -> prompt.setPromptTokenIds(List.of(4, 5)))).getError());
+        assertNull(bare.map(envelope(prompt -> prompt.setPromptTokenIds(List.of(4, 5))))
+                .getError());
         assertEquals(
                 "no_tokenizer",
                 bare.map(envelope(prompt -> prompt.setPrompt("x"))).getError().getCode());
@@ -145,7 +152,17 @@ class PreparePromptsTest {
 
     private static PreparePrompts opened(String model) {
         PipelineOptions options = new PipelineOptions(
-                EngineConfig.of(model), new Sampling(), 0, 1, 1, "unused", false, Long.MAX_VALUE, c -> 0L, Long.MAX_VALUE, d -> 0L);
+                EngineConfig.of(model),
+                new Sampling(),
+                0,
+                1,
+                1,
+                "unused",
+                false,
+                Long.MAX_VALUE,
+                c -> 0L,
+                Long.MAX_VALUE,
+                d -> 0L);
         PreparePrompts prepare = new PreparePrompts(options, 128);
         prepare.open(new OpenContext() {});
         return prepare;
