@@ -33,6 +33,7 @@ import org.apache.flink.streaming.api.operators.OneInputStreamOperator;
 import org.apache.flink.streaming.api.operators.StreamOperatorParameters;
 import org.apache.flink.streaming.api.watermark.Watermark;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
+import org.apache.flink.util.function.RunnableWithException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -201,14 +202,12 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
 
     /** Lets mails run for a bounded time; barriers get through after it whether or not there was room. */
     private void waitForRoom() throws Exception {
-        Object key = getCurrentKey();
         long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(maxAdmissionWaitMillis);
         while (!waiting.isEmpty() && System.nanoTime() < deadline) {
             if (!mailbox.tryYield()) {
                 Thread.sleep(1);
             }
         }
-        restoreKey(key);
     }
 
     private long seed(PreparedRequest request) {
@@ -301,7 +300,22 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
     }
 
     private void takeReports() throws Exception {
+        keepingKey(this::applyReports);
+        if (inputEnded && ledger.isEmpty() && waiting.isEmpty()) {
+            report();
+        }
+    }
+
+    /** Mails run in the middle of anything that yields, so they leave the current key as they found it. */
+    private void keepingKey(RunnableWithException action) throws Exception {
         Object key = getCurrentKey();
+        action.run();
+        if (key != null) {
+            setCurrentKey(key);
+        }
+    }
+
+    private void applyReports() throws Exception {
         ring.beginMail();
         Throwable death = ring.death();
         for (StepReport report = ring.poll(); report != null; report = ring.poll()) {
@@ -312,10 +326,6 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
             throw new IOException("the inference engine died: " + death, death);
         }
         admitWaiting();
-        restoreKey(key);
-        if (inputEnded && ledger.isEmpty() && waiting.isEmpty()) {
-            report();
-        }
     }
 
     private void apply(StepReport report) throws Exception {
@@ -455,27 +465,16 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
     public void notifyCheckpointComplete(long checkpointId) throws Exception {
         super.notifyCheckpointComplete(checkpointId);
         guard.checkpointCompleted();
-        Object key = getCurrentKey();
-        admitWaiting();
-        restoreKey(key);
+        keepingKey(this::admitWaiting);
     }
 
     // ------------------------------------------------------------------ counts
 
     private void reportPeriodically(long timestamp) throws Exception {
         report();
-        Object key = getCurrentKey();
-        admitWaiting();
-        restoreKey(key);
+        keepingKey(this::admitWaiting);
         long next = getProcessingTimeService().getCurrentProcessingTime() + REPORT_MILLIS;
         getProcessingTimeService().registerTimer(next, this::reportPeriodically);
-    }
-
-    /** Mails and timers may run before the first record, when there is no key to go back to. */
-    private void restoreKey(Object key) {
-        if (key != null) {
-            setCurrentKey(key);
-        }
     }
 
     private void report() {
