@@ -37,6 +37,8 @@ import org.apache.flink.core.execution.RecoveryClaimMode;
 import org.apache.flink.core.execution.SavepointFormatType;
 import org.apache.flink.formats.avro.typeutils.AvroTypeInfo;
 import org.apache.flink.runtime.checkpoint.CheckpointStatsSnapshot;
+import org.apache.flink.runtime.execution.ExecutionState;
+import org.apache.flink.runtime.executiongraph.AccessExecutionVertex;
 import org.apache.flink.runtime.jobgraph.JobGraph;
 import org.apache.flink.runtime.jobgraph.SavepointRestoreSettings;
 import org.apache.flink.runtime.minicluster.MiniCluster;
@@ -198,9 +200,21 @@ final class TestJob implements AutoCloseable {
     }
 
     String stopWithSavepoint() throws Exception {
+        while (!allTasksRun()) {
+            Thread.sleep(20); // counts arrive while other tasks still initialise
+        }
         return cluster.stopWithSavepoint(
                         job, directory.resolve("savepoints").toUri().toString(), false, SavepointFormatType.NATIVE)
                 .get(1, TimeUnit.MINUTES);
+    }
+
+    private boolean allTasksRun() throws Exception {
+        for (AccessExecutionVertex task : cluster.getExecutionGraph(job).get().getAllExecutionVertices()) {
+            if (task.getExecutionState() != ExecutionState.RUNNING) {
+                return false;
+            }
+        }
+        return true;
     }
 
     void cancel() throws Exception {
