@@ -1,0 +1,62 @@
+package io.millrace.backend.cpu;
+
+import io.millrace.kernels.Kernels;
+import java.nio.FloatBuffer;
+import java.nio.ShortBuffer;
+
+/**
+ * Left operand of matrix products: [rows][width] in the number format, outside of the Java heap. Threads may write
+ * distinct rows or columns at once. Has room for rows beyond those in use, since row counts are rounded up.
+ */
+final class ActivationBuffer implements AutoCloseable {
+    private final int width;
+    private final NumberFormat format;
+    private final Kernels kernels;
+    private final NativeBuffer memory;
+    private final ShortBuffer halves;
+    private final FloatBuffer floats;
+
+    ActivationBuffer(int numRows, int width, NumberFormat format, Kernels kernels) {
+        this.width = width;
+        this.format = format;
+        this.kernels = kernels;
+        int allocatedRows = numRows + RowCounts.LARGEST;
+        this.memory = new NativeBuffer((long) allocatedRows * width * format.bytes());
+        this.halves = format == NumberFormat.BFLOAT16 ? memory.asByteBuffer().asShortBuffer() : null;
+        this.floats = format == NumberFormat.FLOAT32 ? memory.asByteBuffer().asFloatBuffer() : null;
+        // Rows never written must not be left to chance: garbage can be slow to multiply.
+        float[] zeros = new float[width];
+        short[] zeroHalves = new short[width];
+        for (int row = 0; row < allocatedRows; row++) {
+            put(row, 0, zeros, 0, width, zeroHalves);
+        }
+    }
+
+    int width() {
+        return width;
+    }
+
+    NativeBuffer memory() {
+        return memory;
+    }
+
+    long offsetBytes(int row) {
+        return (long) row * width * format.bytes();
+    }
+
+    /** Writes part of a row; halfScratch holds at least count elements. */
+    void put(int row, int column, float[] source, int sourceOffset, int count, short[] halfScratch) {
+        int at = row * width + column;
+        if (format == NumberFormat.BFLOAT16) {
+            kernels.toBfloat16(source, sourceOffset, halfScratch, 0, count);
+            halves.put(at, halfScratch, 0, count);
+        } else {
+            floats.put(at, source, sourceOffset, count);
+        }
+    }
+
+    @Override
+    public void close() {
+        memory.close();
+    }
+}

@@ -1,0 +1,283 @@
+package io.millrace.backend.cpu;
+
+import io.millrace.backend.BatchInput;
+import io.millrace.kernels.Kernels;
+import java.util.Arrays;
+
+/**
+ * One step's attention cut into pieces of work, the same for every layer. A piece is a run of KV tiles that some query
+ * tokens all see through one block table, times each KV head. A sequence of its own is one piece per few tokens, over all
+ * of its tiles. Sequences whose tables begin with the same blocks are taken together over those (cascade): their pieces
+ * at level 0 fold the shared tiles for all of them, and pieces of later levels carry on from the folds' stored state. Each
+ * token still folds its tiles in ascending order from position 0, so sharing does not show in the bits.
+ *
+ * <p>Built by the engine thread, then read by the compute threads. Reuses its arrays.
+ */
+final class AttentionPlan {
+    /** Most query rows (tokens × heads of a group) of a piece: enough to pay for widening a tile, still in cache. */
+    private static final int MAX_ROWS = 64;
+
+    /** Sequences with more new tokens than this use their keys often enough by themselves. */
+    private static final int MAX_SHARING_TOKENS = 16;
+
+    private static final int BLOCKS_PER_TILE = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
+
+    private final int maxTokensPerPiece;
+    private BatchInput input;
+    private int numPieces;
+    private int numLevels;
+    private int[] level = new int[64];
+    private int[] sequence = new int[64];
+    private int[] firstToken = new int[64];
+    private int[] numTokens = new int[64];
+    private int[] firstTile = new int[64];
+    private int[] endTile = new int[64];
+    private boolean[] isLast = new boolean[64];
+    private int[] tokens = new int[256];
+    private int numPlanTokens;
+    private int[] stateSlot = new int[256];
+    private int numStateSlots;
+    private int[] sharing = new int[64];
+    private int numSharing;
+    private int[] order = new int[64];
+    private int[] levelStart = new int[8];
+    private long numBlockReads;
+
+    AttentionPlan(int numHeadsPerGroup) {
+        maxTokensPerPiece = Math.max(1, MAX_ROWS / numHeadsPerGroup);
+    }
+
+    int maxTokensPerPiece() {
+        return maxTokensPerPiece;
+    }
+
+    void build(BatchInput batch) {
+        input = batch;
+        numPieces = 0;
+        numLevels = 0;
+        numPlanTokens = 0;
+        numStateSlots = 0;
+        numSharing = 0;
+        numBlockReads = 0;
+        if (stateSlot.length < batch.numTokens()) {
+            stateSlot = new int[batch.numTokens() * 2];
+        }
+        Arrays.fill(stateSlot, 0, batch.numTokens(), -1);
+        for (int s = 0; s < batch.numSequences(); s++) {
+            if (numSharableTiles(s) > 0 && batch.queryStarts()[s + 1] - batch.queryStarts()[s] <= MAX_SHARING_TOKENS) {
+                sharing = grown(sharing, numSharing);
+                sharing[numSharing++] = s;
+            } else {
+                addSequence(s, 0, 0);
+            }
+        }
+        split(0, numSharing, 0, 0);
+        sortByLevel();
+    }
+
+    /** Tiles that every new token of a sequence sees in full. */
+    private int numSharableTiles(int s) {
+        int firstPosition = input.contextLengths()[s] - (input.queryStarts()[s + 1] - input.queryStarts()[s]);
+        return (firstPosition + 1) / Kernels.TILE_SIZE;
+    }
+
+    /** Plans sharing[from … to), whose members' tables agree below the tile. */
+    private void split(int from, int to, int tile, int atLevel) {
+        sortByTile(from, to, tile);
+        int start = from;
+        while (start < to) {
+            int end = start + 1;
+            while (end < to && compare(sharing[start], sharing[end], tile) == 0) {
+                end++;
+            }
+            if (end - start == 1) {
+                addSequence(sharing[start], tile, atLevel);
+            } else if (numSharableTiles(sharing[start]) <= tile) {
+                for (int i = start; i < end; i++) {
+                    addSequence(sharing[i], tile, atLevel);
+                }
+            } else {
+                int common = tile + 1;
+                while (allAgree(start, end, common)) {
+                    common++;
+                }
+                addShared(start, end, tile, common, atLevel);
+                split(start, end, common, atLevel + 1);
+            }
+            start = end;
+        }
+    }
+
+    private boolean allAgree(int from, int to, int tile) {
+        if (numSharableTiles(sharing[from]) <= tile) {
+            return false;
+        }
+        for (int i = from + 1; i < to; i++) {
+            if (compare(sharing[from], sharing[i], tile) != 0) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /** Orders sequences by their blocks of a tile; those that cannot share it are alike, and come first. */
+    private int compare(int a, int b, int tile) {
+        boolean aShares = numSharableTiles(a) > tile;
+        boolean bShares = numSharableTiles(b) > tile;
+        if (!aShares || !bShares) {
+            return Boolean.compare(aShares, bShares);
+        }
+        int first = tile * BLOCKS_PER_TILE;
+        int[] tableA = input.blockTables()[a];
+        int[] tableB = input.blockTables()[b];
+        for (int i = first; i < first + BLOCKS_PER_TILE; i++) {
+            if (tableA[i] != tableB[i]) {
+                return Integer.compare(tableA[i], tableB[i]);
+            }
+        }
+        return 0;
+    }
+
+    /** Insertion sort: small, nearly in order from step to step, and allocates nothing. */
+    private void sortByTile(int from, int to, int tile) {
+        for (int i = from + 1; i < to; i++) {
+            int moving = sharing[i];
+            int j = i;
+            while (j > from && compare(sharing[j - 1], moving, tile) > 0) {
+                sharing[j] = sharing[j - 1];
+                j--;
+            }
+            sharing[j] = moving;
+        }
+    }
+
+    private void addShared(int from, int to, int startTile, int stopTile, int atLevel) {
+        int start = numPlanTokens;
+        for (int i = from; i < to; i++) {
+            addTokens(sharing[i]);
+        }
+        for (int i = start; i < numPlanTokens; i++) {
+            if (stateSlot[tokens[i]] < 0) {
+                stateSlot[tokens[i]] = numStateSlots++;
+            }
+        }
+        addPieces(start, sharing[from], startTile, stopTile, false, atLevel);
+    }
+
+    private void addSequence(int s, int startTile, int atLevel) {
+        int start = numPlanTokens;
+        addTokens(s);
+        int stopTile = (input.contextLengths()[s] + Kernels.TILE_SIZE - 1) / Kernels.TILE_SIZE;
+        addPieces(start, s, startTile, stopTile, true, atLevel);
+    }
+
+    private void addTokens(int s) {
+        for (int token = input.queryStarts()[s]; token < input.queryStarts()[s + 1]; token++) {
+            tokens = grown(tokens, numPlanTokens);
+            tokens[numPlanTokens++] = token;
+        }
+    }
+
+    private void addPieces(int start, int s, int startTile, int stopTile, boolean last, int atLevel) {
+        for (int token = start; token < numPlanTokens; token += maxTokensPerPiece) {
+            growPieces();
+            int piece = numPieces++;
+            level[piece] = atLevel;
+            sequence[piece] = s;
+            firstToken[piece] = token;
+            numTokens[piece] = Math.min(maxTokensPerPiece, numPlanTokens - token);
+            firstTile[piece] = startTile;
+            int lastPosition = input.positions()[tokens[token + numTokens[piece] - 1]];
+            endTile[piece] = last ? Math.min(stopTile, lastPosition / Kernels.TILE_SIZE + 1) : stopTile;
+            isLast[piece] = last;
+            int endBlock = last ? lastPosition / Kernels.BLOCK_SIZE + 1 : stopTile * BLOCKS_PER_TILE;
+            numBlockReads += endBlock - startTile * BLOCKS_PER_TILE;
+        }
+        numLevels = Math.max(numLevels, atLevel + 1);
+    }
+
+    private void sortByLevel() {
+        order = Arrays.copyOf(order, Math.max(order.length, numPieces));
+        levelStart = Arrays.copyOf(levelStart, Math.max(levelStart.length, numLevels + 1));
+        int at = 0;
+        for (int l = 0; l < numLevels; l++) {
+            levelStart[l] = at;
+            for (int piece = 0; piece < numPieces; piece++) {
+                if (level[piece] == l) {
+                    order[at++] = piece;
+                }
+            }
+        }
+        levelStart[numLevels] = at;
+    }
+
+    private void growPieces() {
+        if (numPieces == level.length) {
+            int capacity = 2 * numPieces;
+            level = Arrays.copyOf(level, capacity);
+            sequence = Arrays.copyOf(sequence, capacity);
+            firstToken = Arrays.copyOf(firstToken, capacity);
+            numTokens = Arrays.copyOf(numTokens, capacity);
+            firstTile = Arrays.copyOf(firstTile, capacity);
+            endTile = Arrays.copyOf(endTile, capacity);
+            isLast = Arrays.copyOf(isLast, capacity);
+        }
+    }
+
+    private static int[] grown(int[] array, int count) {
+        return count < array.length ? array : Arrays.copyOf(array, 2 * array.length);
+    }
+
+    /** Pieces of a level may run in any order, those of the next one after them. */
+    int numLevels() {
+        return numLevels;
+    }
+
+    int numPieces(int atLevel) {
+        return levelStart[atLevel + 1] - levelStart[atLevel];
+    }
+
+    int piece(int atLevel, int index) {
+        return order[levelStart[atLevel] + index];
+    }
+
+    int firstTile(int piece) {
+        return firstTile[piece];
+    }
+
+    int endTile(int piece) {
+        return endTile[piece];
+    }
+
+    /** Whether the piece ends its tokens' folds; else it leaves their state for a later one. */
+    boolean isLast(int piece) {
+        return isLast[piece];
+    }
+
+    int numTokens(int piece) {
+        return numTokens[piece];
+    }
+
+    /** The piece's i-th token, as an index into the batch; positions ascend within a sequence. */
+    int token(int piece, int i) {
+        return tokens[firstToken[piece] + i];
+    }
+
+    int[] blockTable(int piece) {
+        return input.blockTables()[sequence[piece]];
+    }
+
+    /** Where a token's state is kept between levels; -1 for tokens of one piece only. */
+    int stateSlot(int token) {
+        return stateSlot[token];
+    }
+
+    int numStateSlots() {
+        return numStateSlots;
+    }
+
+    /** KV blocks that the step's attention reads, each counted as often as it is read. */
+    long numBlockReads() {
+        return numBlockReads;
+    }
+}

@@ -1,0 +1,304 @@
+package io.millrace.backend.cpu;
+
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The process's compute threads. All of them run each submitted program together, as one crew: every worker executes the
+ * whole program, work is shared out inside it by {@link Worker#nextTask} or by worker index, and {@link Worker#barrier}
+ * separates its phases. Programs of several backends run one after another, in order of submission, so that two engines
+ * in one process share the cores rather than fight for them.
+ *
+ * <p>Waiting workers spin for a short while and then park. {@link #submit} may be called by any thread.
+ */
+final class ComputeThreads {
+    private static final Logger LOG = LoggerFactory.getLogger(ComputeThreads.class);
+    private static final long SPIN_NANOS = 50_000;
+
+    private static ComputeThreads shared;
+    private static int numHolders;
+
+    private final Worker[] workers;
+    private final long spinNanos;
+    private Job tail;
+
+    /** What a crew runs. */
+    interface Program {
+        /** Runs on every worker; an exception ends the program on all of them. */
+        void run(Worker worker);
+    }
+
+    /**
+     * Takes a hold on the process's threads, starting them if there are none.
+     *
+     * @param numThreads wanted; 0 means one per available processor. While others hold the threads, their number stays.
+     */
+    static synchronized ComputeThreads acquire(int numThreads) {
+        int wanted = numThreads == 0 ? Runtime.getRuntime().availableProcessors() : numThreads;
+        if (shared == null) {
+            shared = new ComputeThreads(wanted);
+        } else if (numThreads != 0 && shared.numThreads() != wanted) {
+            LOG.warn(
+                    "{} compute threads asked for, but another engine of this process already runs {}: they are shared."
+                            + " Give both engines the same --num-threads",
+                    wanted,
+                    shared.numThreads());
+        }
+        numHolders++;
+        return shared;
+    }
+
+    /** Gives a hold back; the last one stops and joins the threads. */
+    static void release(ComputeThreads threads) {
+        synchronized (ComputeThreads.class) {
+            if (threads != shared || --numHolders > 0) {
+                return;
+            }
+            shared = null;
+        }
+        threads.stop();
+    }
+
+    private ComputeThreads(int numThreads) {
+        // Spinning helps only where every worker has a core of its own.
+        spinNanos = numThreads <= Runtime.getRuntime().availableProcessors() ? SPIN_NANOS : 0;
+        tail = new Job(null, numThreads);
+        workers = new Worker[numThreads];
+        for (int i = 0; i < numThreads; i++) {
+            workers[i] = new Worker(i, tail);
+        }
+        for (Worker worker : workers) {
+            worker.thread.start();
+        }
+    }
+
+    int numThreads() {
+        return workers.length;
+    }
+
+    /** Queues a program; the returned job is awaited by one thread. */
+    Job submit(Program program) {
+        Job job = new Job(program, workers.length);
+        synchronized (this) {
+            tail.next = job;
+            tail = job;
+        }
+        wakeParked();
+        return job;
+    }
+
+    /** Runs a program and waits for its end. */
+    void run(Program program) {
+        submit(program).await();
+    }
+
+    private void wakeParked() {
+        for (Worker worker : workers) {
+            if (worker.isParked) {
+                LockSupport.unpark(worker.thread);
+            }
+        }
+    }
+
+    private void stop() {
+        Job job = submit(null);
+        boolean wasInterrupted = false;
+        for (Worker worker : workers) {
+            while (worker.thread.isAlive()) {
+                try {
+                    worker.thread.join();
+                } catch (InterruptedException e) {
+                    wasInterrupted = true;
+                }
+            }
+        }
+        job.await();
+        if (wasInterrupted) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** A submitted program on its way through the workers. */
+    static final class Job {
+        private final Program program;
+        private final int numWorkers;
+        private final AtomicInteger numArrived = new AtomicInteger();
+        private final AtomicInteger nextTask = new AtomicInteger();
+        private final AtomicInteger numRunning;
+        private volatile int phase;
+        private volatile Throwable failure;
+        private volatile Job next;
+        private volatile Thread awaiter;
+
+        private Job(Program program, int numWorkers) {
+            this.program = program;
+            this.numWorkers = numWorkers;
+            this.numRunning = new AtomicInteger(numWorkers);
+        }
+
+        /** Waits for every worker; rethrows what one of them threw. */
+        void await() {
+            awaiter = Thread.currentThread();
+            boolean wasInterrupted = false;
+            while (numRunning.get() > 0) {
+                LockSupport.park(this);
+                wasInterrupted |= Thread.interrupted();
+            }
+            if (wasInterrupted) {
+                Thread.currentThread().interrupt();
+            }
+            Throwable thrown = failure;
+            if (thrown instanceof RuntimeException exception) {
+                throw exception;
+            }
+            if (thrown instanceof Error error) {
+                throw error;
+            }
+        }
+
+        private synchronized void fail(Throwable thrown) {
+            if (failure == null) {
+                failure = thrown;
+            }
+        }
+
+        private void endWorker() {
+            if (numRunning.decrementAndGet() == 0) {
+                LockSupport.unpark(awaiter);
+            }
+        }
+    }
+
+    /** Ends a program on the workers that did not fail themselves. */
+    private static final class Abandoned extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+        private static final Abandoned INSTANCE = new Abandoned();
+
+        private Abandoned() {
+            super("another worker failed", null, false, false);
+        }
+    }
+
+    /** One compute thread. Its methods are for the program that it runs. */
+    final class Worker {
+        private final int index;
+        private final Thread thread;
+        private volatile boolean isParked;
+        private Job job;
+
+        private Worker(int index, Job first) {
+            this.index = index;
+            this.job = first;
+            this.thread = new Thread(this::loop, "millrace-compute-" + index);
+            thread.setDaemon(true);
+            thread.setContextClassLoader(ComputeThreads.class.getClassLoader());
+        }
+
+        int index() {
+            return index;
+        }
+
+        int numWorkers() {
+            return workers.length;
+        }
+
+        /** Next number of the current phase, from 0, each given to one worker only. */
+        int nextTask() {
+            return job.nextTask.getAndIncrement();
+        }
+
+        /** First of this worker's share of count things; the share ends where the next worker's begins. */
+        int shareStart(int count) {
+            return (int) ((long) count * index / workers.length);
+        }
+
+        int shareEnd(int count) {
+            return (int) ((long) count * (index + 1) / workers.length);
+        }
+
+        /** Waits until every worker is here; what any of them wrote before is then visible to all. */
+        void barrier() {
+            Job current = job;
+            int phase = current.phase;
+            if (current.numArrived.incrementAndGet() == current.numWorkers) {
+                current.numArrived.set(0);
+                current.nextTask.set(0);
+                current.phase = phase + 1;
+                wakeParked();
+            } else {
+                waitUntil(current, phase);
+            }
+            if (current.failure != null) {
+                throw Abandoned.INSTANCE;
+            }
+        }
+
+        private void waitUntil(Job current, int phase) {
+            long spinEnd = System.nanoTime() + spinNanos;
+            int spins = 0;
+            while (current.phase == phase && current.failure == null) {
+                if ((++spins & 31) != 0) {
+                    Thread.onSpinWait();
+                } else if (System.nanoTime() > spinEnd) {
+                    isParked = true;
+                    if (current.phase == phase && current.failure == null) {
+                        LockSupport.park(this);
+                    }
+                    isParked = false;
+                }
+            }
+        }
+
+        private Job awaitNext() {
+            Job last = job;
+            long spinEnd = System.nanoTime() + spinNanos;
+            int spins = 0;
+            while (last.next == null) {
+                if ((++spins & 31) != 0) {
+                    Thread.onSpinWait();
+                } else if (System.nanoTime() > spinEnd) {
+                    isParked = true;
+                    if (last.next == null) {
+                        LockSupport.park(this);
+                    }
+                    isParked = false;
+                }
+            }
+            return last.next;
+        }
+
+        private void loop() {
+            try {
+                OneDnn.useOneThreadPerCall();
+            } catch (RuntimeException | Error e) {
+                LOG.error("compute thread {} cannot start", index, e);
+                startFailure = e;
+            }
+            while (true) {
+                Job current = awaitNext();
+                job = current;
+                if (current.program == null) {
+                    current.endWorker();
+                    return;
+                }
+                try {
+                    if (startFailure != null) {
+                        throw new IllegalStateException(startFailure.getMessage(), startFailure);
+                    }
+                    current.program.run(this);
+                } catch (Abandoned e) {
+                    // The failure is recorded already.
+                } catch (Throwable e) {
+                    current.fail(e);
+                    wakeParked();
+                } finally {
+                    current.endWorker();
+                }
+            }
+        }
+
+        private Throwable startFailure;
+    }
+}

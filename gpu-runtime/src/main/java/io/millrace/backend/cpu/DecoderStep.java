@@ -1,0 +1,157 @@
+package io.millrace.backend.cpu;
+
+import io.millrace.backend.BatchInput;
+import io.millrace.backend.LogitsRow;
+import io.millrace.kernels.Kernels;
+import io.millrace.model.ModelSpec;
+import io.millrace.sampling.TokenLogprobs;
+import java.util.List;
+
+/**
+ * What the compute threads share during a step of one backend: weights, KV pool, activations and results. The arrays are
+ * allocated once, for the largest step; those between two products only for a slice of its rows, so that they stay in
+ * cache and memory does not grow with the token budget.
+ *
+ * <p>{@link #begin} and {@link #end} are for the engine thread, between steps; the rest for compute threads.
+ */
+final class DecoderStep implements AutoCloseable {
+    /** Rows that go through a layer's products together. */
+    static final int MAX_SLICE_ROWS = 512;
+
+    private static final long MAX_LOGITS_BYTES = 32L << 20;
+
+    final ModelSpec spec;
+    final DecoderWeights weights;
+    final Kernels kernels;
+    final KvPool pool;
+    final RopeTable rope;
+    final int queryKeyValueWidth;
+    final AttentionPlan plan;
+    final AttentionState attentionState;
+    final StepTimer timer = new StepTimer();
+
+    /** The residual stream, [tokens][hidden]. */
+    final float[] residual;
+
+    /** q, k, v of every token, [tokens][queryKeyValueWidth]. */
+    final float[] queryKeyValues;
+
+    final ActivationBuffer normed;
+    final ActivationBuffer attended;
+    final ActivationBuffer gated;
+
+    /** [maxLogitsRows][vocabulary]. */
+    final float[] logits;
+
+    final int maxLogitsRows;
+    final int maxPosition;
+
+    private final LogitsObserver observer;
+    private BatchInput input;
+    private List<LogitsRow> logitsRows;
+    private int[] tokenIds;
+    private TokenLogprobs[] logprobs;
+    private SequenceFault fault;
+
+    /** A fault traced to a sequence of the batch. */
+    record SequenceFault(int sequence, String message, RuntimeException cause) {}
+
+    DecoderStep(
+            ModelSpec spec,
+            DecoderWeights weights,
+            Kernels kernels,
+            KvPool pool,
+            RopeTable rope,
+            int maxNumBatchedTokens,
+            int maxModelLen,
+            LogitsObserver observer) {
+        this.spec = spec;
+        this.weights = weights;
+        this.kernels = kernels;
+        this.pool = pool;
+        this.observer = observer;
+        this.maxPosition = maxModelLen - 1;
+        this.rope = rope;
+        this.plan = new AttentionPlan(spec.numQueryHeadsPerKvHead());
+        this.attentionState = new AttentionState(spec.numQueryHeads(), spec.headDim());
+        this.queryKeyValueWidth = (spec.numQueryHeads() + 2 * spec.numKvHeads()) * spec.headDim();
+        this.residual = new float[Math.multiplyExact(maxNumBatchedTokens, spec.hiddenSize())];
+        this.queryKeyValues = new float[Math.multiplyExact(maxNumBatchedTokens, queryKeyValueWidth)];
+        int attendedWidth = spec.numQueryHeads() * spec.headDim();
+        int sliceRows = Math.min(MAX_SLICE_ROWS, maxNumBatchedTokens);
+        NumberFormat format = weights.format();
+        this.normed = new ActivationBuffer(sliceRows, spec.hiddenSize(), format, kernels);
+        this.attended = new ActivationBuffer(maxNumBatchedTokens, attendedWidth, format, kernels);
+        this.gated = new ActivationBuffer(sliceRows, spec.intermediateSize(), format, kernels);
+        long fittingRows = Math.max(RowCounts.ANCHOR, MAX_LOGITS_BYTES / (4L * spec.vocabSize()));
+        this.maxLogitsRows = (int) Math.min(sliceRows, fittingRows);
+        this.logits = new float[Math.multiplyExact(maxLogitsRows, spec.vocabSize())];
+    }
+
+    void begin(BatchInput batch) {
+        input = batch;
+        logitsRows = batch.logitsRows();
+        tokenIds = new int[logitsRows.size()];
+        logprobs = new TokenLogprobs[logitsRows.size()];
+        fault = null;
+        plan.build(batch);
+        attentionState.ensureSlots(plan.numStateSlots());
+    }
+
+    BatchInput input() {
+        return input;
+    }
+
+    int numLogitsRows() {
+        return logitsRows.size();
+    }
+
+    LogitsRow logitsRow(int row) {
+        return logitsRows.get(row);
+    }
+
+    void observe(int row, int offset) {
+        observer.observe(row, logits, offset);
+    }
+
+    void storeResult(int row, int tokenId, TokenLogprobs ofToken) {
+        tokenIds[row] = tokenId;
+        logprobs[row] = ofToken;
+    }
+
+    /** Notes a fault of the sequence that owns a token; of several, the first sequence's is kept. */
+    synchronized void noteFault(int token, String message, RuntimeException cause) {
+        int sequence = 0;
+        while (input.queryStarts()[sequence + 1] <= token) {
+            sequence++;
+        }
+        if (fault == null || sequence < fault.sequence()) {
+            fault = new SequenceFault(sequence, message, cause);
+        }
+    }
+
+    synchronized SequenceFault fault() {
+        return fault;
+    }
+
+    int[] tokenIds() {
+        return tokenIds;
+    }
+
+    TokenLogprobs[] logprobs() {
+        return logprobs;
+    }
+
+    /** Lets go of the engine's arrays. */
+    void end() {
+        input = null;
+        logitsRows = null;
+    }
+
+    @Override
+    public void close() {
+        normed.close();
+        attended.close();
+        gated.close();
+    }
+}

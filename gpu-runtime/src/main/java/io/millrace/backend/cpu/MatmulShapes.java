@@ -1,0 +1,50 @@
+package io.millrace.backend.cpu;
+
+import io.millrace.kernels.Kernels;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.StringJoiner;
+
+/** The panel shapes of one model, each probed once. Thread-safe. */
+final class MatmulShapes implements AutoCloseable {
+    private final NumberFormat format;
+    private final RowProbe probe;
+    private final Map<Long, MatmulShape> shapes = new LinkedHashMap<>();
+
+    MatmulShapes(NumberFormat format, Kernels kernels) {
+        this.format = format;
+        this.probe = new RowProbe(kernels);
+    }
+
+    /** Finds a shape, making and probing it if it is new. Compute threads only. */
+    synchronized MatmulShape shape(int depth, int width) {
+        return shapes.computeIfAbsent(((long) depth << 32) | width, key -> {
+            MatmulShape shape = new MatmulShape(depth, width, format);
+            shape.acceptRowCounts(probe.probe(shape));
+            return shape;
+        });
+    }
+
+    /** Which row counts the probe refused, for the log; empty if none. */
+    synchronized String refusedRowCounts() {
+        StringJoiner all = new StringJoiner("; ");
+        for (MatmulShape shape : shapes.values()) {
+            StringJoiner refused = new StringJoiner(", ");
+            for (int i = 0; i < RowCounts.CANDIDATES.length; i++) {
+                if (!shape.rowCounts().accepts(i)) {
+                    refused.add(Integer.toString(RowCounts.CANDIDATES[i]));
+                }
+            }
+            if (refused.length() > 0) {
+                all.add(shape + ": " + refused);
+            }
+        }
+        return all.toString();
+    }
+
+    @Override
+    public synchronized void close() {
+        shapes.values().forEach(MatmulShape::close);
+        shapes.clear();
+    }
+}

@@ -1,0 +1,75 @@
+package io.millrace.backend.cpu;
+
+import static org.bytedeco.dnnl.global.dnnl.DNNL_ARG_FROM;
+import static org.bytedeco.dnnl.global.dnnl.DNNL_ARG_TO;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_memory_create;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_memory_desc_destroy;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_memory_destroy;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_create;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_desc_destroy;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_destroy;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_execute;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_reorder_primitive_desc_create;
+
+import org.bytedeco.dnnl.dnnl_exec_arg_t;
+import org.bytedeco.dnnl.dnnl_memory;
+import org.bytedeco.dnnl.dnnl_memory_desc;
+import org.bytedeco.dnnl.dnnl_primitive;
+import org.bytedeco.dnnl.dnnl_primitive_desc;
+import org.bytedeco.dnnl.dnnl_stream;
+
+/** Some neighbouring columns of a weight matrix in oneDNN's packed layout. Read-only after packing; any thread. */
+final class PackedPanel implements AutoCloseable {
+    private final MatmulShape shape;
+    private final NativeBuffer buffer;
+    private final dnnl_memory memory;
+
+    /**
+     * Packs a panel.
+     *
+     * @param rows [width][depth] in the shape's format: the panel transposed, as checkpoints store it
+     */
+    PackedPanel(MatmulShape shape, NativeBuffer rows, dnnl_stream stream) {
+        this.shape = shape;
+        this.buffer = new NativeBuffer(shape.packedBytes());
+        this.memory = new dnnl_memory();
+        OneDnn.check(
+                dnnl_memory_create(memory, shape.packedLayout(), OneDnn.engine(), buffer.pointerAt(0)),
+                "describe a packed panel");
+        dnnl_memory_desc plain =
+                OneDnn.matrix(shape.depth(), shape.width(), shape.format().dataType(), 1, shape.depth());
+        dnnl_memory source = new dnnl_memory();
+        OneDnn.check(dnnl_memory_create(source, plain, OneDnn.engine(), rows.pointerAt(0)), "describe a plain panel");
+        dnnl_primitive_desc descriptor = new dnnl_primitive_desc();
+        OneDnn.check(
+                dnnl_reorder_primitive_desc_create(
+                        descriptor, plain, OneDnn.engine(), shape.packedLayout(), OneDnn.engine(), null),
+                "describe the packing of " + shape);
+        dnnl_primitive reorder = new dnnl_primitive();
+        OneDnn.check(dnnl_primitive_create(reorder, descriptor), "create the packing of " + shape);
+        try (dnnl_exec_arg_t arguments = new dnnl_exec_arg_t(2)) {
+            arguments.position(0).arg(DNNL_ARG_FROM).memory(source);
+            arguments.position(1).arg(DNNL_ARG_TO).memory(memory);
+            arguments.position(0);
+            OneDnn.check(dnnl_primitive_execute(reorder, stream, 2, arguments), "pack " + shape);
+        }
+        dnnl_primitive_destroy(reorder);
+        dnnl_primitive_desc_destroy(descriptor);
+        dnnl_memory_destroy(source);
+        dnnl_memory_desc_destroy(plain);
+    }
+
+    MatmulShape shape() {
+        return shape;
+    }
+
+    dnnl_memory memory() {
+        return memory;
+    }
+
+    @Override
+    public void close() {
+        dnnl_memory_destroy(memory);
+        buffer.close();
+    }
+}

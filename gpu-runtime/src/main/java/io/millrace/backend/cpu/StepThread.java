@@ -1,0 +1,317 @@
+package io.millrace.backend.cpu;
+
+import io.millrace.backend.BatchInput;
+import io.millrace.backend.LogitsRow;
+import io.millrace.kernels.Kernels;
+import io.millrace.model.ModelSpec;
+import io.millrace.sampling.LogprobsMode;
+import io.millrace.sampling.Sampler;
+import io.millrace.sampling.TokenLogprobs;
+
+/**
+ * One compute thread's part in the decoder: pre-norm blocks of grouped-query attention and a gated MLP (Touvron et al.,
+ * LLaMA), then the LM head for the rows that need logits. Every thread runs the same program; panels, rows and attention
+ * pieces are shared out, and a barrier ends each phase. What follows a product element by element (residual add, gate) is
+ * done on the panel while it is hot.
+ */
+final class StepThread implements AutoCloseable {
+    private static final float LOG2_E = 1.442695040888963407f;
+
+    private final DecoderStep step;
+    private final ModelSpec spec;
+    private final Kernels kernels;
+    private final MatmulThread products;
+    private final AttentionThread attention;
+    private final Sampler sampler;
+    private final float queryScale;
+    private final float[] row;
+    private final short[] halfScratch;
+    private int[] chunkStart = new int[16];
+    private int[] chunkCandidate = new int[16];
+    private final Epilogue storeQueryKeyValue = this::storeQueryKeyValue;
+    private final Epilogue addAttentionOutput = this::addAttentionOutput;
+    private final Epilogue gate = this::gate;
+    private final Epilogue addDown = this::addDown;
+    private final Epilogue storeLogits = this::storeLogits;
+
+    private ComputeThreads.Worker worker;
+    private StepTimer timer;
+    private DecoderWeights.Layer layer;
+    private int sliceStart;
+
+    /** What is done with a panel of a product; the numbers are in the product's tile, [numRows][panel width]. */
+    private interface Epilogue {
+        void apply(float[] tile, int firstRow, int numRows, int firstColumn, int numColumns);
+    }
+
+    StepThread(DecoderStep step, LogprobsMode logprobsMode) {
+        this.step = step;
+        this.spec = step.spec;
+        this.kernels = step.kernels;
+        this.products = new MatmulThread(step.weights.maxTileElements());
+        this.attention = new AttentionThread(
+                kernels,
+                step.pool,
+                step.plan,
+                step.attentionState,
+                step.weights.format(),
+                spec.headDim(),
+                spec.numQueryHeadsPerKvHead(),
+                step.queryKeyValueWidth);
+        this.sampler = new Sampler(spec.vocabSize(), logprobsMode);
+        this.queryScale = (float) (LOG2_E / Math.sqrt(spec.headDim()));
+        int scratch = Math.max(spec.hiddenSize(), spec.intermediateSize());
+        this.row = new float[scratch];
+        this.halfScratch = new short[scratch];
+    }
+
+    /** Runs this thread's part of the step that was begun. */
+    void run(ComputeThreads.Worker onWorker) {
+        worker = onWorker;
+        timer = worker.index() == 0 ? step.timer : NO_TIMER.get();
+        timer.begin();
+        BatchInput input = step.input();
+        copyBlocks(input);
+        embed(input);
+        timer.other();
+        for (int i = 0; i < spec.numLayers(); i++) {
+            layer = step.weights.layer(i);
+            projectQueriesKeysValues(input, i);
+            attend(input, i);
+            feedForward(input);
+        }
+        computeLogits();
+        timer.end();
+    }
+
+    private static final ThreadLocal<StepTimer> NO_TIMER = ThreadLocal.withInitial(StepTimer::new);
+
+    private void copyBlocks(BatchInput input) {
+        for (int i = worker.index(); i < spec.numLayers(); i += worker.numWorkers()) {
+            for (int copy = 0; copy < input.numCopies(); copy++) {
+                step.pool.copyBlock(i, input.copySources()[copy], input.copyDestinations()[copy]);
+            }
+        }
+    }
+
+    /** Each thread embeds the rows that it norms next, slice by slice, so no barrier is needed in between. */
+    private void embed(BatchInput input) {
+        int hidden = spec.hiddenSize();
+        for (int start = 0; start < input.numTokens(); start += DecoderStep.MAX_SLICE_ROWS) {
+            int rows = Math.min(DecoderStep.MAX_SLICE_ROWS, input.numTokens() - start);
+            for (int r = start + worker.shareStart(rows); r < start + worker.shareEnd(rows); r++) {
+                int id = input.tokenIds()[r];
+                if (id < 0 || id >= spec.vocabSize() || input.positions()[r] > step.maxPosition) {
+                    step.noteFault(
+                            r,
+                            "token id " + id + " at position " + input.positions()[r]
+                                    + " is outside of the vocabulary (" + spec.vocabSize() + ") or the context ("
+                                    + (step.maxPosition + 1) + ")",
+                            null);
+                    id = 0;
+                }
+                step.weights.embedding().readFloats((long) id * hidden, step.residual, r * hidden, hidden);
+            }
+        }
+    }
+
+    private void projectQueriesKeysValues(BatchInput input, int layerIndex) {
+        for (sliceStart = 0; sliceStart < input.numTokens(); sliceStart += DecoderStep.MAX_SLICE_ROWS) {
+            int rows = Math.min(DecoderStep.MAX_SLICE_ROWS, input.numTokens() - sliceStart);
+            norm(layer.attentionNorm(), rows);
+            multiply(step.normed, 0, rows, layer.queryKeyValue(), storeQueryKeyValue);
+            int end = sliceStart + worker.shareEnd(rows);
+            for (int token = sliceStart + worker.shareStart(rows); token < end; token++) {
+                rotateAndStore(input, layerIndex, token);
+            }
+        }
+        worker.barrier();
+        timer.other();
+    }
+
+    /** Norms a slice of the residual stream into the left operand of the next product. */
+    private void norm(float[] weight, int rows) {
+        int hidden = spec.hiddenSize();
+        for (int r = worker.shareStart(rows); r < worker.shareEnd(rows); r++) {
+            kernels.rmsNorm(step.residual, (sliceStart + r) * hidden, weight, spec.rmsNormEps(), row, 0, hidden);
+            step.normed.put(r, 0, row, 0, hidden, halfScratch);
+        }
+        worker.barrier();
+        timer.other();
+    }
+
+    private void rotateAndStore(BatchInput input, int layerIndex, int token) {
+        float[] all = step.queryKeyValues;
+        int start = token * step.queryKeyValueWidth;
+        int headDim = spec.headDim();
+        int half = step.rope.half();
+        int position = Math.min(input.positions()[token], step.maxPosition);
+        int numRotated = spec.numQueryHeads() + spec.numKvHeads();
+        for (int head = 0; head < numRotated; head++) {
+            kernels.rotate(all, start + head * headDim, step.rope.cos(), step.rope.sin(), position * half, half);
+        }
+        kernels.scale(all, start, queryScale, spec.numQueryHeads() * headDim);
+        int keys = start + spec.numQueryHeads() * headDim;
+        int values = keys + spec.numKvHeads() * headDim;
+        int slot = input.slotMapping()[token];
+        for (int head = 0; head < spec.numKvHeads(); head++) {
+            step.pool.write(layerIndex, slot, head, all, keys + head * headDim, values + head * headDim);
+        }
+    }
+
+    private void attend(BatchInput input, int layerIndex) {
+        AttentionPlan plan = step.plan;
+        int numKvHeads = spec.numKvHeads();
+        for (int level = 0; level < plan.numLevels(); level++) {
+            int numTasks = plan.numPieces(level) * numKvHeads;
+            for (int task = worker.nextTask(); task < numTasks; task = worker.nextTask()) {
+                int piece = plan.piece(level, task / numKvHeads);
+                attention.run(
+                        layerIndex, piece, task % numKvHeads, step.queryKeyValues, input.positions(), step.attended);
+            }
+            worker.barrier();
+        }
+        timer.attention();
+    }
+
+    private void feedForward(BatchInput input) {
+        for (sliceStart = 0; sliceStart < input.numTokens(); sliceStart += DecoderStep.MAX_SLICE_ROWS) {
+            int rows = Math.min(DecoderStep.MAX_SLICE_ROWS, input.numTokens() - sliceStart);
+            multiply(step.attended, sliceStart, rows, layer.attentionOutput(), addAttentionOutput);
+            norm(layer.mlpNorm(), rows);
+            multiply(step.normed, 0, rows, layer.gateUp(), gate);
+            multiply(step.gated, 0, rows, layer.down(), addDown);
+        }
+    }
+
+    /** Multiplies rows with a matrix: tasks of one panel by one chunk of rows, panel by panel so that it stays cached. */
+    private void multiply(ActivationBuffer source, int firstRow, int numRows, PackedMatrix matrix, Epilogue epilogue) {
+        int numChunks = chunk(matrix.rowCounts(), numRows);
+        int numTasks = numChunks * matrix.numPanels();
+        for (int task = worker.nextTask(); task < numTasks; task = worker.nextTask()) {
+            PackedPanel panel = matrix.panel(task / numChunks);
+            int candidate = chunkCandidate[task % numChunks];
+            int start = chunkStart[task % numChunks];
+            int rows = Math.min(RowCounts.CANDIDATES[candidate], numRows - start);
+            products.multiply(source, firstRow + start, rows, candidate, panel);
+            int column = matrix.panelStart(task / numChunks);
+            epilogue.apply(products.tile(), start, rows, column, panel.shape().width());
+        }
+        worker.barrier();
+        timer.gemm();
+    }
+
+    private int chunk(RowCounts counts, int numRows) {
+        int numChunks = 0;
+        int start = 0;
+        while (start < numRows) {
+            if (numChunks == chunkStart.length) {
+                chunkStart = java.util.Arrays.copyOf(chunkStart, 2 * numChunks);
+                chunkCandidate = java.util.Arrays.copyOf(chunkCandidate, 2 * numChunks);
+            }
+            int candidate = counts.next(numRows - start);
+            chunkStart[numChunks] = start;
+            chunkCandidate[numChunks++] = candidate;
+            start += RowCounts.CANDIDATES[candidate];
+        }
+        return numChunks;
+    }
+
+    private void storeQueryKeyValue(float[] tile, int firstRow, int numRows, int firstColumn, int numColumns) {
+        float[] bias = layer.queryKeyValueBias();
+        for (int r = 0; r < numRows; r++) {
+            int at = (sliceStart + firstRow + r) * step.queryKeyValueWidth + firstColumn;
+            System.arraycopy(tile, r * numColumns, step.queryKeyValues, at, numColumns);
+            if (bias != null) {
+                kernels.add(step.queryKeyValues, at, bias, firstColumn, numColumns);
+            }
+        }
+    }
+
+    private void addAttentionOutput(float[] tile, int firstRow, int numRows, int firstColumn, int numColumns) {
+        addToResidual(tile, firstRow, numRows, firstColumn, numColumns, layer.attentionOutputBias());
+    }
+
+    private void addDown(float[] tile, int firstRow, int numRows, int firstColumn, int numColumns) {
+        addToResidual(tile, firstRow, numRows, firstColumn, numColumns, layer.downBias());
+    }
+
+    private void addToResidual(float[] tile, int firstRow, int numRows, int firstColumn, int numColumns, float[] bias) {
+        for (int r = 0; r < numRows; r++) {
+            if (bias != null) {
+                kernels.add(tile, r * numColumns, bias, firstColumn, numColumns);
+            }
+            int at = (sliceStart + firstRow + r) * spec.hiddenSize() + firstColumn;
+            kernels.add(step.residual, at, tile, r * numColumns, numColumns);
+        }
+    }
+
+    /** The panel's first half is gate, its second the matching columns of up. */
+    private void gate(float[] tile, int firstRow, int numRows, int firstColumn, int numColumns) {
+        int half = numColumns / 2;
+        int column = firstColumn / 2;
+        for (int r = 0; r < numRows; r++) {
+            int at = r * numColumns;
+            if (layer.gateBias() != null) {
+                kernels.add(tile, at, layer.gateBias(), column, half);
+                kernels.add(tile, at + half, layer.upBias(), column, half);
+            }
+            kernels.siluMultiply(tile, at, tile, at + half, row, 0, half);
+            step.gated.put(firstRow + r, column, row, 0, half, halfScratch);
+        }
+    }
+
+    private void storeLogits(float[] tile, int firstRow, int numRows, int firstColumn, int numColumns) {
+        for (int r = 0; r < numRows; r++) {
+            int at = (firstRow + r) * spec.vocabSize() + firstColumn;
+            System.arraycopy(tile, r * numColumns, step.logits, at, numColumns);
+        }
+    }
+
+    /** LM head and sampling, in slices of rows, so that scoring a long prompt does not need its rows × vocabulary. */
+    private void computeLogits() {
+        int hidden = spec.hiddenSize();
+        for (int start = 0; start < step.numLogitsRows(); start += step.maxLogitsRows) {
+            int rows = Math.min(step.maxLogitsRows, step.numLogitsRows() - start);
+            for (int r = worker.shareStart(rows); r < worker.shareEnd(rows); r++) {
+                int token = step.logitsRow(start + r).tokenIndex();
+                float[] weight = step.weights.finalNorm();
+                kernels.rmsNorm(step.residual, token * hidden, weight, spec.rmsNormEps(), row, 0, hidden);
+                step.normed.put(r, 0, row, 0, hidden, halfScratch);
+            }
+            worker.barrier();
+            timer.other();
+            multiply(step.normed, 0, rows, step.weights.lmHead(), storeLogits);
+            for (int r = worker.nextTask(); r < rows; r = worker.nextTask()) {
+                sample(start + r, r * spec.vocabSize());
+            }
+            worker.barrier();
+            timer.sampling();
+        }
+    }
+
+    private void sample(int index, int offset) {
+        LogitsRow wanted = step.logitsRow(index);
+        step.observe(index, offset);
+        if (!kernels.isFinite(step.logits, offset, spec.vocabSize())) {
+            step.noteFault(wanted.tokenIndex(), "the model's logits are not finite (NaN or infinity)", null);
+            return;
+        }
+        try {
+            if (wanted.sampling() == null) {
+                TokenLogprobs scored = sampler.score(step.logits, offset, wanted.targetTokenId(), wanted.numLogprobs());
+                step.storeResult(index, wanted.targetTokenId(), scored);
+            } else {
+                int id = sampler.draw(step.logits, offset, wanted.sampling());
+                step.storeResult(index, id, wanted.numLogprobs() >= 0 ? sampler.lastLogprobs() : null);
+            }
+        } catch (RuntimeException e) {
+            step.noteFault(wanted.tokenIndex(), "drawing a token failed: " + e.getMessage(), e);
+        }
+    }
+
+    @Override
+    public void close() {
+        products.close();
+    }
+}

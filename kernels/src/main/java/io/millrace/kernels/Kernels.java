@@ -1,0 +1,126 @@
+package io.millrace.kernels;
+
+/**
+ * Arithmetic over plain arrays whose result is fixed to the bit: every implementation performs the same IEEE operations
+ * in the same order (element-wise chains of fused multiply-adds, sums over {@value #LANES} fixed lanes folded by one
+ * fixed tree), so the vector kernels, their scalar twins, the interpreter and compiled code all agree.
+ *
+ * <p>Stateless; any thread. Callers own all arrays. No method allocates.
+ */
+public interface Kernels {
+
+    /** Lanes of every ordered sum, whatever the machine's vector width. */
+    int LANES = 16;
+
+    /** Positions of a KV block. */
+    int BLOCK_SIZE = 16;
+
+    /** Positions that attention folds at a time: four blocks. */
+    int TILE_SIZE = 64;
+
+    /** Short name for logs: {@code vector-512}, {@code scalar}. */
+    String name();
+
+    /** out[i] = x[i] × (1 / sqrt(mean(x²) + eps)) × weight[i] (Zhang and Sennrich, RMSNorm). out may be x. */
+    void rmsNorm(float[] x, int xOffset, float[] weight, float eps, float[] out, int outOffset, int count);
+
+    /** x[i] += y[i]. */
+    void add(float[] x, int xOffset, float[] y, int yOffset, int count);
+
+    /** out[i] = silu(gate[i]) × up[i], with silu(g) = g / (1 + e^-g). */
+    void siluMultiply(float[] gate, int gateOffset, float[] up, int upOffset, float[] out, int outOffset, int count);
+
+    /**
+     * Turns one head in place: for d below half, (x[d], x[d + half]) turns by the angle whose cosine and sine stand at
+     * table offset + d.
+     */
+    void rotate(float[] x, int offset, float[] cos, float[] sin, int tableOffset, int half);
+
+    /** x[i] *= factor. */
+    void scale(float[] x, int offset, float factor, int count);
+
+    /** Rounds to nearest-even bfloat16. */
+    void toBfloat16(float[] source, int sourceOffset, short[] target, int targetOffset, int count);
+
+    /** Widens bfloat16, exactly. */
+    void fromBfloat16(short[] source, int sourceOffset, float[] target, int targetOffset, int count);
+
+    /** Whether no element is NaN or infinite. */
+    boolean isFinite(float[] x, int offset, int count);
+
+    /**
+     * Dot products of query rows with a tile of keys: scores[(r × TILE_SIZE) + p] for rows r in [firstRow, firstRow +
+     * numRows) and positions p of numBlocks blocks. Each is one chain of multiply-adds over d ascending, from 0.
+     *
+     * @param queries [rows][headDim]
+     * @param keys block b's key element d of slot s stands at blockOffsets[b] + d × keyStride + s
+     * @param blockOffsets [numBlocks]
+     */
+    void scores(
+            float[] queries,
+            int firstRow,
+            int numRows,
+            int headDim,
+            float[] keys,
+            int[] blockOffsets,
+            int keyStride,
+            int numBlocks,
+            float[] scores);
+
+    /** The same over bfloat16 keys (widened exactly: equal to converting first). */
+    void scores(
+            float[] queries,
+            int firstRow,
+            int numRows,
+            int headDim,
+            short[] keys,
+            int[] blockOffsets,
+            int keyStride,
+            int numBlocks,
+            float[] scores);
+
+    /**
+     * Folds one row's tile of base-2 scores into its online softmax (Milakov and Gimelshein): raises the row's maximum,
+     * replaces the first count scores by 2^(score - maximum), the rest of the tile by 0, and adds them to the row's 16
+     * lanes of sums. Returns the factor by which what was accumulated under the old maximum shrinks.
+     *
+     * @param maxima [rows], negative infinity before the first tile
+     * @param sums [rows][LANES]
+     */
+    float foldScores(float[] scores, int row, int count, float[] maxima, float[] sums);
+
+    /** The fixed tree over one row's 16 lanes of sums. */
+    float sumLanes(float[] sums, int row);
+
+    /**
+     * accumulators[r][d] = accumulators[r][d] × factors[r] + Σ weights[r][p] × values[p][d], one chain of multiply-adds
+     * over p ascending from 0 to counts[r]; positions at or beyond counts[r] are not touched.
+     *
+     * @param weights [rows][TILE_SIZE]
+     * @param counts [rows], not descending within the rows given
+     * @param values position p = 16 b + s stands at blockOffsets[b] + s × headDim
+     * @param accumulators [rows][headDim]
+     */
+    void accumulate(
+            float[] weights,
+            int firstRow,
+            int numRows,
+            int[] counts,
+            float[] factors,
+            int headDim,
+            float[] values,
+            int[] blockOffsets,
+            float[] accumulators);
+
+    /** The same over bfloat16 values. */
+    void accumulate(
+            float[] weights,
+            int firstRow,
+            int numRows,
+            int[] counts,
+            float[] factors,
+            int headDim,
+            short[] values,
+            int[] blockOffsets,
+            float[] accumulators);
+}

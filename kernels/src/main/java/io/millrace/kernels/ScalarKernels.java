@@ -1,0 +1,215 @@
+package io.millrace.kernels;
+
+/** The plain twin: says what each kernel computes, and runs where the Vector API is absent. */
+public final class ScalarKernels implements Kernels {
+
+    @Override
+    public String name() {
+        return "scalar";
+    }
+
+    @Override
+    public void rmsNorm(float[] x, int xOffset, float[] weight, float eps, float[] out, int outOffset, int count) {
+        float[] lanes = SCRATCH.get();
+        java.util.Arrays.fill(lanes, 0f);
+        for (int i = 0; i < count; i++) {
+            float value = x[xOffset + i];
+            lanes[i % LANES] = Math.fma(value, value, lanes[i % LANES]);
+        }
+        float factor = (float) (1.0 / Math.sqrt((double) tree(lanes, 0) / count + eps));
+        for (int i = 0; i < count; i++) {
+            out[outOffset + i] = x[xOffset + i] * factor * weight[i];
+        }
+    }
+
+    private static final ThreadLocal<float[]> SCRATCH = ThreadLocal.withInitial(() -> new float[LANES]);
+
+    @Override
+    public void add(float[] x, int xOffset, float[] y, int yOffset, int count) {
+        for (int i = 0; i < count; i++) {
+            x[xOffset + i] += y[yOffset + i];
+        }
+    }
+
+    @Override
+    public void siluMultiply(
+            float[] gate, int gateOffset, float[] up, int upOffset, float[] out, int outOffset, int count) {
+        for (int i = 0; i < count; i++) {
+            out[outOffset + i] = silu(gate[gateOffset + i]) * up[upOffset + i];
+        }
+    }
+
+    static float silu(float gate) {
+        return gate / (1f + Exp2.of(gate * -Exp2.LOG2_E));
+    }
+
+    @Override
+    public void rotate(float[] x, int offset, float[] cos, float[] sin, int tableOffset, int half) {
+        for (int d = 0; d < half; d++) {
+            rotatePair(x, offset + d, offset + d + half, cos[tableOffset + d], sin[tableOffset + d]);
+        }
+    }
+
+    static void rotatePair(float[] x, int first, int second, float cos, float sin) {
+        float a = x[first];
+        float b = x[second];
+        x[first] = Math.fma(a, cos, -(b * sin));
+        x[second] = Math.fma(b, cos, a * sin);
+    }
+
+    @Override
+    public void scale(float[] x, int offset, float factor, int count) {
+        for (int i = 0; i < count; i++) {
+            x[offset + i] *= factor;
+        }
+    }
+
+    @Override
+    public void toBfloat16(float[] source, int sourceOffset, short[] target, int targetOffset, int count) {
+        for (int i = 0; i < count; i++) {
+            target[targetOffset + i] = Bfloat16.round(source[sourceOffset + i]);
+        }
+    }
+
+    @Override
+    public void fromBfloat16(short[] source, int sourceOffset, float[] target, int targetOffset, int count) {
+        for (int i = 0; i < count; i++) {
+            target[targetOffset + i] = Bfloat16.widen(source[sourceOffset + i]);
+        }
+    }
+
+    @Override
+    public boolean isFinite(float[] x, int offset, int count) {
+        float zero = 0;
+        for (int i = 0; i < count; i++) {
+            zero = Math.fma(x[offset + i], 0f, zero);
+        }
+        return zero == 0;
+    }
+
+    @Override
+    public void scores(
+            float[] queries,
+            int firstRow,
+            int numRows,
+            int headDim,
+            float[] keys,
+            int[] blockOffsets,
+            int keyStride,
+            int numBlocks,
+            float[] scores) {
+        for (int r = firstRow; r < firstRow + numRows; r++) {
+            for (int p = 0; p < numBlocks * BLOCK_SIZE; p++) {
+                int key = blockOffsets[p / BLOCK_SIZE] + p % BLOCK_SIZE;
+                float sum = 0;
+                for (int d = 0; d < headDim; d++) {
+                    sum = Math.fma(queries[r * headDim + d], keys[key + d * keyStride], sum);
+                }
+                scores[r * TILE_SIZE + p] = sum;
+            }
+        }
+    }
+
+    @Override
+    public void scores(
+            float[] queries,
+            int firstRow,
+            int numRows,
+            int headDim,
+            short[] keys,
+            int[] blockOffsets,
+            int keyStride,
+            int numBlocks,
+            float[] scores) {
+        for (int r = firstRow; r < firstRow + numRows; r++) {
+            for (int p = 0; p < numBlocks * BLOCK_SIZE; p++) {
+                int key = blockOffsets[p / BLOCK_SIZE] + p % BLOCK_SIZE;
+                float sum = 0;
+                for (int d = 0; d < headDim; d++) {
+                    sum = Math.fma(queries[r * headDim + d], Bfloat16.widen(keys[key + d * keyStride]), sum);
+                }
+                scores[r * TILE_SIZE + p] = sum;
+            }
+        }
+    }
+
+    @Override
+    public float foldScores(float[] scores, int row, int count, float[] maxima, float[] sums) {
+        int offset = row * TILE_SIZE;
+        float oldMaximum = maxima[row];
+        float maximum = oldMaximum;
+        for (int p = 0; p < count; p++) {
+            maximum = Math.max(maximum, scores[offset + p]);
+        }
+        for (int p = 0; p < TILE_SIZE; p++) {
+            scores[offset + p] = p < count ? Exp2.of(scores[offset + p] - maximum) : 0f;
+        }
+        float factor = Exp2.of(oldMaximum - maximum);
+        for (int lane = 0; lane < LANES; lane++) {
+            int p = offset + lane;
+            float sum = (scores[p] + scores[p + 16]) + (scores[p + 32] + scores[p + 48]);
+            sums[row * LANES + lane] = Math.fma(sums[row * LANES + lane], factor, sum);
+        }
+        maxima[row] = maximum;
+        return factor;
+    }
+
+    @Override
+    public float sumLanes(float[] sums, int row) {
+        return tree(sums, row * LANES);
+    }
+
+    static float tree(float[] lanes, int at) {
+        float a = (lanes[at] + lanes[at + 8]) + (lanes[at + 4] + lanes[at + 12]);
+        float b = (lanes[at + 1] + lanes[at + 9]) + (lanes[at + 5] + lanes[at + 13]);
+        float c = (lanes[at + 2] + lanes[at + 10]) + (lanes[at + 6] + lanes[at + 14]);
+        float d = (lanes[at + 3] + lanes[at + 11]) + (lanes[at + 7] + lanes[at + 15]);
+        return (a + c) + (b + d);
+    }
+
+    @Override
+    public void accumulate(
+            float[] weights,
+            int firstRow,
+            int numRows,
+            int[] counts,
+            float[] factors,
+            int headDim,
+            float[] values,
+            int[] blockOffsets,
+            float[] accumulators) {
+        for (int r = firstRow; r < firstRow + numRows; r++) {
+            for (int d = 0; d < headDim; d++) {
+                float sum = accumulators[r * headDim + d] * factors[r];
+                for (int p = 0; p < counts[r]; p++) {
+                    float value = values[blockOffsets[p / BLOCK_SIZE] + p % BLOCK_SIZE * headDim + d];
+                    sum = Math.fma(weights[r * TILE_SIZE + p], value, sum);
+                }
+                accumulators[r * headDim + d] = sum;
+            }
+        }
+    }
+
+    @Override
+    public void accumulate(
+            float[] weights,
+            int firstRow,
+            int numRows,
+            int[] counts,
+            float[] factors,
+            int headDim,
+            short[] values,
+            int[] blockOffsets,
+            float[] accumulators) {
+        for (int r = firstRow; r < firstRow + numRows; r++) {
+            for (int d = 0; d < headDim; d++) {
+                float sum = accumulators[r * headDim + d] * factors[r];
+                for (int p = 0; p < counts[r]; p++) {
+                    float value = Bfloat16.widen(values[blockOffsets[p / BLOCK_SIZE] + p % BLOCK_SIZE * headDim + d]);
+                    sum = Math.fma(weights[r * TILE_SIZE + p], value, sum);
+                }
+                accumulators[r * headDim + d] = sum;
+            }
+        }
+    }
+}

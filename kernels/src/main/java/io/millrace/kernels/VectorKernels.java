@@ -1,0 +1,132 @@
+package io.millrace.kernels;
+
+/** The Vector API kernels behind the common interface. Load it only where the module is present. */
+final class VectorKernels implements Kernels {
+    private static final ThreadLocal<float[]> LANE_SCRATCH = ThreadLocal.withInitial(() -> new float[LANES]);
+
+    private final ScalarKernels scalar = new ScalarKernels();
+
+    @Override
+    public String name() {
+        return "vector-" + VectorRows.F.vectorBitSize();
+    }
+
+    @Override
+    public void rmsNorm(float[] x, int xOffset, float[] weight, float eps, float[] out, int outOffset, int count) {
+        VectorRows.rmsNorm(x, xOffset, weight, eps, out, outOffset, count, LANE_SCRATCH.get());
+    }
+
+    @Override
+    public void add(float[] x, int xOffset, float[] y, int yOffset, int count) {
+        VectorRows.add(x, xOffset, y, yOffset, count);
+    }
+
+    @Override
+    public void siluMultiply(
+            float[] gate, int gateOffset, float[] up, int upOffset, float[] out, int outOffset, int count) {
+        VectorRows.siluMultiply(gate, gateOffset, up, upOffset, out, outOffset, count);
+    }
+
+    @Override
+    public void rotate(float[] x, int offset, float[] cos, float[] sin, int tableOffset, int half) {
+        VectorRows.rotate(x, offset, cos, sin, tableOffset, half);
+    }
+
+    @Override
+    public void scale(float[] x, int offset, float factor, int count) {
+        VectorRows.scale(x, offset, factor, count);
+    }
+
+    @Override
+    public void toBfloat16(float[] source, int sourceOffset, short[] target, int targetOffset, int count) {
+        VectorRows.toBfloat16(source, sourceOffset, target, targetOffset, count);
+    }
+
+    @Override
+    public void fromBfloat16(short[] source, int sourceOffset, float[] target, int targetOffset, int count) {
+        VectorRows.fromBfloat16(source, sourceOffset, target, targetOffset, count);
+    }
+
+    @Override
+    public boolean isFinite(float[] x, int offset, int count) {
+        return VectorRows.isFinite(x, offset, count, LANE_SCRATCH.get());
+    }
+
+    @Override
+    public void scores(
+            float[] queries,
+            int firstRow,
+            int numRows,
+            int headDim,
+            float[] keys,
+            int[] blockOffsets,
+            int keyStride,
+            int numBlocks,
+            float[] scores) {
+        VectorAttentionFloat.scores(
+                queries, firstRow, numRows, headDim, keys, blockOffsets, keyStride, numBlocks, scores);
+    }
+
+    @Override
+    public void scores(
+            float[] queries,
+            int firstRow,
+            int numRows,
+            int headDim,
+            short[] keys,
+            int[] blockOffsets,
+            int keyStride,
+            int numBlocks,
+            float[] scores) {
+        VectorAttentionBfloat16.scores(
+                queries, firstRow, numRows, headDim, keys, blockOffsets, keyStride, numBlocks, scores);
+    }
+
+    @Override
+    public float foldScores(float[] scores, int row, int count, float[] maxima, float[] sums) {
+        return VectorRows.foldScores(scores, row, count, maxima, sums);
+    }
+
+    @Override
+    public float sumLanes(float[] sums, int row) {
+        return scalar.sumLanes(sums, row);
+    }
+
+    @Override
+    public void accumulate(
+            float[] weights,
+            int firstRow,
+            int numRows,
+            int[] counts,
+            float[] factors,
+            int headDim,
+            float[] values,
+            int[] blockOffsets,
+            float[] accumulators) {
+        if (headDim % LANES != 0) {
+            scalar.accumulate(weights, firstRow, numRows, counts, factors, headDim, values, blockOffsets, accumulators);
+            return;
+        }
+        VectorAttentionFloat.accumulate(
+                weights, firstRow, numRows, counts, factors, headDim, values, blockOffsets, accumulators);
+    }
+
+    @Override
+    public void accumulate(
+            float[] weights,
+            int firstRow,
+            int numRows,
+            int[] counts,
+            float[] factors,
+            int headDim,
+            short[] values,
+            int[] blockOffsets,
+            float[] accumulators) {
+        if (headDim % LANES != 0) {
+            scalar.accumulate(weights, firstRow, numRows, counts, factors, headDim, values, blockOffsets, accumulators);
+            return;
+        }
+        VectorAttentionBfloat16.accumulate(
+                weights, firstRow, numRows, counts, factors, headDim, values, blockOffsets, accumulators);
+    }
+}

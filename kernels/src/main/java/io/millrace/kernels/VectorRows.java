@@ -1,0 +1,210 @@
+package io.millrace.kernels;
+
+import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.IntVector;
+import jdk.incubator.vector.ShortVector;
+import jdk.incubator.vector.VectorMask;
+import jdk.incubator.vector.VectorOperators;
+import jdk.incubator.vector.VectorSpecies;
+
+/**
+ * The kernels over one row. Vectors are 16 lanes wide where the machine has them and 8 else; sums always run over 16
+ * lanes, so the width does not show in the bits. Ends shorter than a vector go the scalar way.
+ */
+final class VectorRows {
+    static final VectorSpecies<Float> F = preferred();
+    static final int L = F.length();
+    static final VectorSpecies<Integer> I = L == 16 ? IntVector.SPECIES_512 : IntVector.SPECIES_256;
+    static final VectorSpecies<Short> S = L == 16 ? ShortVector.SPECIES_256 : ShortVector.SPECIES_128;
+
+    private VectorRows() {}
+
+    private static VectorSpecies<Float> preferred() {
+        return FloatVector.SPECIES_PREFERRED.length() >= 16 ? FloatVector.SPECIES_512 : FloatVector.SPECIES_256;
+    }
+
+    static boolean isWideEnough() {
+        return FloatVector.SPECIES_PREFERRED.length() >= 8;
+    }
+
+    static FloatVector exp2(FloatVector x) {
+        FloatVector y = x.blend(Exp2.LOWEST, x.compare(VectorOperators.LT, Exp2.LOWEST));
+        VectorMask<Float> high = y.compare(VectorOperators.GT, Exp2.HIGHEST);
+        y = y.blend(Exp2.HIGHEST, high);
+        FloatVector rounded = y.add(Exp2.ROUNDER);
+        FloatVector f = y.sub(rounded.sub(Exp2.ROUNDER));
+        FloatVector p = FloatVector.broadcast(F, Exp2.C7);
+        p = p.fma(f, FloatVector.broadcast(F, Exp2.C6));
+        p = p.fma(f, FloatVector.broadcast(F, Exp2.C5));
+        p = p.fma(f, FloatVector.broadcast(F, Exp2.C4));
+        p = p.fma(f, FloatVector.broadcast(F, Exp2.C3));
+        p = p.fma(f, FloatVector.broadcast(F, Exp2.C2));
+        p = p.fma(f, FloatVector.broadcast(F, Exp2.C1));
+        p = p.fma(f, FloatVector.broadcast(F, 1f));
+        FloatVector power = rounded.reinterpretAsInts()
+                .add(127)
+                .lanewise(VectorOperators.LSHL, 23)
+                .reinterpretAsFloats();
+        return p.mul(power);
+    }
+
+    static void rmsNorm(
+            float[] x, int xOffset, float[] weight, float eps, float[] out, int outOffset, int count, float[] lanes) {
+        FloatVector low = FloatVector.zero(F);
+        FloatVector high = FloatVector.zero(F);
+        int i = 0;
+        for (; i + Kernels.LANES <= count; i += Kernels.LANES) {
+            FloatVector a = FloatVector.fromArray(F, x, xOffset + i);
+            low = a.fma(a, low);
+            if (L == 8) {
+                FloatVector b = FloatVector.fromArray(F, x, xOffset + i + 8);
+                high = b.fma(b, high);
+            }
+        }
+        low.intoArray(lanes, 0);
+        if (L == 8) {
+            high.intoArray(lanes, 8);
+        }
+        for (int lane = 0; i < count; i++, lane++) {
+            lanes[lane] = Math.fma(x[xOffset + i], x[xOffset + i], lanes[lane]);
+        }
+        float factor = (float) (1.0 / Math.sqrt((double) ScalarKernels.tree(lanes, 0) / count + eps));
+        for (i = 0; i + L <= count; i += L) {
+            FloatVector.fromArray(F, x, xOffset + i)
+                    .mul(factor)
+                    .mul(FloatVector.fromArray(F, weight, i))
+                    .intoArray(out, outOffset + i);
+        }
+        for (; i < count; i++) {
+            out[outOffset + i] = x[xOffset + i] * factor * weight[i];
+        }
+    }
+
+    static void add(float[] x, int xOffset, float[] y, int yOffset, int count) {
+        int i = 0;
+        for (; i + L <= count; i += L) {
+            FloatVector.fromArray(F, x, xOffset + i)
+                    .add(FloatVector.fromArray(F, y, yOffset + i))
+                    .intoArray(x, xOffset + i);
+        }
+        for (; i < count; i++) {
+            x[xOffset + i] += y[yOffset + i];
+        }
+    }
+
+    static void siluMultiply(
+            float[] gate, int gateOffset, float[] up, int upOffset, float[] out, int outOffset, int count) {
+        int i = 0;
+        for (; i + L <= count; i += L) {
+            FloatVector g = FloatVector.fromArray(F, gate, gateOffset + i);
+            FloatVector denominator = exp2(g.mul(-Exp2.LOG2_E)).add(1f);
+            g.div(denominator).mul(FloatVector.fromArray(F, up, upOffset + i)).intoArray(out, outOffset + i);
+        }
+        for (; i < count; i++) {
+            out[outOffset + i] = ScalarKernels.silu(gate[gateOffset + i]) * up[upOffset + i];
+        }
+    }
+
+    static void rotate(float[] x, int offset, float[] cos, float[] sin, int tableOffset, int half) {
+        int d = 0;
+        for (; d + L <= half; d += L) {
+            FloatVector a = FloatVector.fromArray(F, x, offset + d);
+            FloatVector b = FloatVector.fromArray(F, x, offset + d + half);
+            FloatVector c = FloatVector.fromArray(F, cos, tableOffset + d);
+            FloatVector s = FloatVector.fromArray(F, sin, tableOffset + d);
+            a.fma(c, b.mul(s).neg()).intoArray(x, offset + d);
+            b.fma(c, a.mul(s)).intoArray(x, offset + d + half);
+        }
+        for (; d < half; d++) {
+            ScalarKernels.rotatePair(x, offset + d, offset + d + half, cos[tableOffset + d], sin[tableOffset + d]);
+        }
+    }
+
+    static void scale(float[] x, int offset, float factor, int count) {
+        int i = 0;
+        for (; i + L <= count; i += L) {
+            FloatVector.fromArray(F, x, offset + i).mul(factor).intoArray(x, offset + i);
+        }
+        for (; i < count; i++) {
+            x[offset + i] *= factor;
+        }
+    }
+
+    static void toBfloat16(float[] source, int sourceOffset, short[] target, int targetOffset, int count) {
+        int i = 0;
+        for (; i + L <= count; i += L) {
+            IntVector bits = FloatVector.fromArray(F, source, sourceOffset + i).reinterpretAsInts();
+            IntVector odd = bits.lanewise(VectorOperators.LSHR, 16).and(1);
+            IntVector rounded = bits.add(0x7fff).add(odd).lanewise(VectorOperators.LSHR, 16);
+            ((ShortVector) rounded.castShape(S, 0)).intoArray(target, targetOffset + i);
+        }
+        for (; i < count; i++) {
+            target[targetOffset + i] = Bfloat16.round(source[sourceOffset + i]);
+        }
+    }
+
+    static void fromBfloat16(short[] source, int sourceOffset, float[] target, int targetOffset, int count) {
+        int i = 0;
+        for (; i + L <= count; i += L) {
+            ((IntVector) ShortVector.fromArray(S, source, sourceOffset + i).castShape(I, 0))
+                    .lanewise(VectorOperators.LSHL, 16)
+                    .reinterpretAsFloats()
+                    .intoArray(target, targetOffset + i);
+        }
+        for (; i < count; i++) {
+            target[targetOffset + i] = Bfloat16.widen(source[sourceOffset + i]);
+        }
+    }
+
+    static boolean isFinite(float[] x, int offset, int count, float[] lanes) {
+        FloatVector zero0 = FloatVector.zero(F);
+        FloatVector zero1 = FloatVector.zero(F);
+        int i = 0;
+        for (; i + 2 * L <= count; i += 2 * L) {
+            zero0 = FloatVector.fromArray(F, x, offset + i).fma(FloatVector.zero(F), zero0);
+            zero1 = FloatVector.fromArray(F, x, offset + i + L).fma(FloatVector.zero(F), zero1);
+        }
+        zero0.add(zero1).intoArray(lanes, 0);
+        float zero = 0;
+        for (int lane = 0; lane < L; lane++) {
+            zero += lanes[lane];
+        }
+        for (; i < count; i++) {
+            zero = Math.fma(x[offset + i], 0f, zero);
+        }
+        return zero == 0;
+    }
+
+    static float foldScores(float[] scores, int row, int count, float[] maxima, float[] sums) {
+        int offset = row * Kernels.TILE_SIZE;
+        for (int p = count; p < Kernels.TILE_SIZE; p++) {
+            scores[offset + p] = Float.NEGATIVE_INFINITY;
+        }
+        float oldMaximum = maxima[row];
+        FloatVector high = FloatVector.fromArray(F, scores, offset);
+        for (int p = L; p < Kernels.TILE_SIZE; p += L) {
+            high = high.max(FloatVector.fromArray(F, scores, offset + p));
+        }
+        // A maximum does not depend on the order in which lanes are reduced.
+        float maximum = Math.max(oldMaximum, high.reduceLanes(VectorOperators.MAX));
+        float factor = Exp2.of(oldMaximum - maximum);
+        for (int lane = 0; lane < Kernels.LANES; lane += L) {
+            int p = offset + lane;
+            FloatVector p0 = exp2(FloatVector.fromArray(F, scores, p).sub(maximum));
+            FloatVector p1 = exp2(FloatVector.fromArray(F, scores, p + 16).sub(maximum));
+            FloatVector p2 = exp2(FloatVector.fromArray(F, scores, p + 32).sub(maximum));
+            FloatVector p3 = exp2(FloatVector.fromArray(F, scores, p + 48).sub(maximum));
+            p0.intoArray(scores, p);
+            p1.intoArray(scores, p + 16);
+            p2.intoArray(scores, p + 32);
+            p3.intoArray(scores, p + 48);
+            FloatVector sum = p0.add(p1).add(p2.add(p3));
+            int at = row * Kernels.LANES + lane;
+            FloatVector.fromArray(F, sums, at)
+                    .fma(FloatVector.broadcast(F, factor), sum)
+                    .intoArray(sums, at);
+        }
+        maxima[row] = maximum;
+        return factor;
+    }
+}
