@@ -10,12 +10,12 @@ import org.junit.jupiter.api.Test;
 class SiblingAdmissionTest {
     @Test
     void aSampleThatFinishesThePromptForksItsWaitingSiblingsOnce() {
-        EngineConfig config = EngineHarness.config(4, 512, true, 16);
+        EngineConfig config = EngineHarness.config(10, 512, true, 16);
         try (EngineHarness harness = new EngineHarness(config, 64)) {
-            harness.submit(request("first", 3, 2, 20));
-            harness.step(); // draws the first token of all three
+            harness.submit(request("first", 9, 2, 20));
+            harness.step(); // draws the first token of all nine
             harness.submit(request("second", 4, 5, 40));
-            harness.step(); // one sample of the second finds a place, the first ends and leaves three
+            harness.step(); // one sample of the second finds a place, the first ends and leaves nine
             harness.runToEnd(100);
             assertEquals(4, harness.ledger.get("second").samples.size());
         }
