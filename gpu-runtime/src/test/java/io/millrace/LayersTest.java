@@ -1,5 +1,8 @@
 package io.millrace;
 
+import static com.tngtech.archunit.base.DescribedPredicate.not;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAnyPackage;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.type;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
@@ -8,6 +11,7 @@ import com.tngtech.archunit.core.importer.ImportOption.DoNotIncludeTests;
 import com.tngtech.archunit.junit.AnalyzeClasses;
 import com.tngtech.archunit.junit.ArchTest;
 import com.tngtech.archunit.lang.ArchRule;
+import io.millrace.engine.InvalidConfigException;
 
 /** Who may know whom (docs/structures.md). */
 @AnalyzeClasses(packages = "io.millrace", importOptions = DoNotIncludeTests.class)
@@ -44,20 +48,21 @@ class LayersTest {
             .dependOnClassesThat()
             .resideInAnyPackage("io.millrace.engine..", "io.millrace.model..", "io.millrace.tokenizer..");
 
+    /** A device refuses options in the engine's words. */
     @ArchTest
     static final ArchRule backendsKnowNoScheduling = noClasses()
             .that()
             .resideInAPackage("io.millrace.backend..")
             .should()
-            .dependOnClassesThat()
-            .resideInAnyPackage(
-                    "io.millrace.engine..",
-                    "io.millrace.runner..",
-                    "io.millrace.scheduler..",
-                    "io.millrace.sequence..",
-                    "io.millrace.kvcache..",
-                    "io.millrace.prefix..",
-                    "io.millrace.tokenizer..");
+            .dependOnClassesThat(resideInAnyPackage(
+                            "io.millrace.engine..",
+                            "io.millrace.runner..",
+                            "io.millrace.scheduler..",
+                            "io.millrace.sequence..",
+                            "io.millrace.kvcache..",
+                            "io.millrace.prefix..",
+                            "io.millrace.tokenizer..")
+                    .and(not(type(InvalidConfigException.class))));
 
     @ArchTest
     static final ArchRule modelKnowsNoDevice = noClasses()
