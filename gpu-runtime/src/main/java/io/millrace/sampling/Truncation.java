@@ -132,9 +132,9 @@ final class Truncation {
             int id = ids[i];
             float logit = logits[offset + id];
             int bucket = bucket(logit, max, scale);
-            if (bucket < crossing) {
-                ids[numKept++] = id;
-            } else if (bucket == crossing) {
+            ids[numKept] = id;
+            numKept -= (bucket - crossing) >> 31; // plus 1 if less, without a branch that nothing could predict
+            if (bucket == crossing) {
                 keys[numKeys++] = TokenKeys.key(logit, id);
             }
         }

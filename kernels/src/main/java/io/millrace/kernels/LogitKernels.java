@@ -7,9 +7,14 @@ package io.millrace.kernels;
  */
 public interface LogitKernels {
 
-    /** The vectorised kernels where the JVM has the Vector API module (--add-modules jdk.incubator.vector), else the twin. */
+    /**
+     * The vectorised kernels where the JVM has the Vector API module (--add-modules jdk.incubator.vector) and the CPU
+     * vectors of at least 256 bits, else the scalar twin.
+     */
     static LogitKernels fastest() {
-        return ModuleLayer.boot().findModule("jdk.incubator.vector").isPresent() ? new VectorLogitKernels() : scalar();
+        boolean isVectorised =
+                ModuleLayer.boot().findModule("jdk.incubator.vector").isPresent() && VectorLogitKernels.isFast();
+        return isVectorised ? new VectorLogitKernels() : scalar();
     }
 
     static LogitKernels scalar() {
@@ -23,7 +28,7 @@ public interface LogitKernels {
     int firstAtLeast(float[] values, int offset, int length, float threshold);
 
     /**
-     * Collects, in ascending order, the indices whose value is at least the threshold.
+     * Collects, in ascending order, the indices whose value is at least the threshold (no NaN anywhere, not both infinite).
      *
      * @param firstIndex the index that the value at offset has
      * @param indices receives them from destination on; must have room for length + 1 more

@@ -22,6 +22,10 @@ final class VectorLogitKernels implements LogitKernels {
 
     private final ScalarLogitKernels scalar = new ScalarLogitKernels();
 
+    static boolean isFast() {
+        return FLOATS.vectorBitSize() >= 256;
+    }
+
     @Override
     public float max(float[] values, int offset, int length) {
         int vectorEnd = offset + FLOATS.loopBound(length);
@@ -66,7 +70,7 @@ final class VectorLogitKernels implements LogitKernels {
             if (v.compare(VectorOperators.GE, threshold).anyTrue()) {
                 for (int j = i; j < i + LANES; j++) {
                     indices[end] = firstIndex + j;
-                    end += values[offset + j] >= threshold ? 1 : 0;
+                    end += ScalarLogitKernels.isAtLeast(values[offset + j], threshold);
                 }
             }
         }
