@@ -234,29 +234,16 @@ public final class Scheduler {
             if (!sequence.isWaiting()) {
                 continue;
             }
-            if (isComputingPrompt(group)) {
-                return true; // the others fork when it is complete
+            Sequence sibling = mostAdvanced(group);
+            if (sibling != null && sibling.numComputedTokens() < group.numPromptTokens()) {
+                return true; // the prompt is being computed; the others fork when it is complete
             }
-            if (budget == 0
-                    || running.size() + numForking >= maxNumRunning
-                    || !allocate(sequence, mostAdvanced(group))) {
+            if (budget == 0 || running.size() + numForking >= maxNumRunning || !allocate(sequence, sibling)) {
                 return false;
             }
             give(sequence);
         }
         return true;
-    }
-
-    /** Whether a sample is computing the prompt's end: at most one does, so that no sibling is forked twice. */
-    private static boolean isComputingPrompt(SequenceGroup group) {
-        if (group.numWaiting() < group.sequences().size()) {
-            for (Sequence sequence : group.sequences()) {
-                if (sequence.isRunning() && sequence.numComputedTokens() < group.numPromptTokens()) {
-                    return true;
-                }
-            }
-        }
-        return false;
     }
 
     private static Sequence mostAdvanced(SequenceGroup group) {
