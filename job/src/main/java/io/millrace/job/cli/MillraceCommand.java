@@ -15,7 +15,7 @@ import picocli.CommandLine.Spec;
             "",
             "A stream of prompts in, completions out, each exactly once, whatever is killed in between."
         },
-        subcommands = {BatchCommand.class, BrokerCommand.class},
+        subcommands = {BatchCommand.class, BrokerCommand.class, PlanCommand.class},
         footerHeading = "%nTo begin with:%n",
         footer = {
             "  ./millrace demo                      everything in one process, on a small model that comes along",
