@@ -123,16 +123,15 @@ public final class PlanTable {
                         ? "B = " + Quantities.count(plan.computeBoundBatch().getAsLong())
                         : "never",
                 plan.computeBoundBatch().isPresent()
-                        ? "at this context, whether or not it fits"
+                        ? "by the formula above, whether or not it fits"
                         : "at this context KV reads grow faster than compute");
         for (Plan.GemmThreshold threshold : plan.gemmThresholds()) {
             row(
-                    "  " + threshold.gemm().layers() + " alone",
+                    "  " + threshold.gemm().layers(),
                     threshold.rows().isPresent()
                             ? Quantities.count(Math.round(threshold.rows().getAsDouble())) + " rows"
                             : "never",
-                    threshold.gemm().numInputs() + " x " + threshold.gemm().numOutputs()
-                            + ": matrix, input and output rows read and written");
+                    threshold.gemm().numInputs() + " x " + threshold.gemm().numOutputs() + ", the GEMM by itself");
         }
         Plan.Tpot tpot = plan.tpot();
         row(
@@ -237,9 +236,10 @@ public final class PlanTable {
                     Quantities.fixed(byBatch.get(0), 2),
                     last == 0 ? "" : Quantities.fixed(byBatch.get(last), 2));
         }
-        line("  speed-up: (1 - a^(n+1)) / ((1 - a) (n c + 1)), verifying as cheap as a step; B = ...: by the roofline");
+        line("  n drafted give (1 - a^(n+1)) / (1 - a) tokens a pass; speed-up: those / (n c + 1)");
+        line("  B = ...: the 1 replaced by the time to verify n + 1 tokens a sequence over a step's, by the roofline");
         line(
-                "  best: %s at %s%s",
+                "  best of these: %s at %s%s",
                 drafted(plan.bestNumDraftTokens(0)),
                 first,
                 last == 0 ? "" : ", " + drafted(plan.bestNumDraftTokens(last)) + " at " + largest);

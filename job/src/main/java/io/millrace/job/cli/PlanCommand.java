@@ -121,8 +121,9 @@ final class PlanCommand implements Callable<Integer> {
             names = "--kv-cache-memory-bytes",
             paramLabel = "SIZE",
             converter = ByteSizeConverter.class,
-            description = "Memory for keys and values. Default: what --gpu-memory-utilization leaves beside the weights;"
-                    + " for this, the engine's default of 1Gi.")
+            description =
+                    "Memory for keys and values. Default: what --gpu-memory-utilization leaves beside the weights;"
+                            + " for this, the engine's default of 1Gi.")
     Long kvCacheMemoryBytes;
 
     @Option(
@@ -150,7 +151,8 @@ final class PlanCommand implements Callable<Integer> {
             names = "--draft-cost",
             paramLabel = "C",
             defaultValue = "0.15",
-            description = "Time of a draft step over a step of the model; 0 for prompt lookup. Default: ${DEFAULT-VALUE}.")
+            description =
+                    "Time of a draft step over a step of the model; 0 for prompt lookup. Default: ${DEFAULT-VALUE}.")
     double draftCost;
 
     @Option(
@@ -219,7 +221,8 @@ final class PlanCommand implements Callable<Integer> {
             Files.writeString(file, text);
         } catch (IOException e) {
             throw new UncheckedIOException(
-                    "option --json = " + file + ": cannot be written (" + e + "); name a file in a directory that exists",
+                    "option --json = " + file + ": cannot be written (" + e
+                            + "); name a file in a directory that exists",
                     e);
         }
     }
@@ -267,8 +270,9 @@ final class PlanCommand implements Callable<Integer> {
                     "give a model directory, a config.json or one of " + String.join(", ", NamedShapes.names())
                             + PlanDeviceOptions.nearest(model, NamedShapes.names()));
         }
+        ModelShape shape = ConfigShape.read(path);
         ConfigShape.remark(path).ifPresent(remarks::add);
-        return ConfigShape.read(path);
+        return shape;
     }
 
     private KvMemory kvMemory(double weightBytes, PlanDeviceOptions.Target target) {
@@ -289,6 +293,7 @@ final class PlanCommand implements Callable<Integer> {
                     weightBytes,
                     target.device());
         }
-        return KvMemory.remainder(utilization == null ? DEFAULT_UTILIZATION : utilization, weightBytes, target.device());
+        return KvMemory.remainder(
+                utilization == null ? DEFAULT_UTILIZATION : utilization, weightBytes, target.device());
     }
 }

@@ -38,23 +38,40 @@ final class PlanDeviceOptions {
             description = "Devices that share every tensor; what they tell each other is not counted. Default: 1.")
     int numDevices;
 
-    @Option(names = "--device-memory", paramLabel = "SIZE", converter = ByteSizeConverter.class, description = "Memory of a device, instead of --device's.")
+    @Option(
+            names = "--device-memory",
+            paramLabel = "SIZE",
+            converter = ByteSizeConverter.class,
+            description = "Memory of a device, instead of --device's.")
     Long deviceMemoryBytes;
 
-    @Option(names = "--memory-bandwidth", paramLabel = "RATE", converter = RateConverter.class, description = "Bytes a second, for example 3.35t, instead of --device's.")
+    @Option(
+            names = "--memory-bandwidth",
+            paramLabel = "RATE",
+            converter = RateConverter.class,
+            description = "Bytes a second, for example 3.35t, instead of --device's.")
     Double memoryBandwidth;
 
-    @Option(names = "--peak-flops", paramLabel = "RATE", converter = RateConverter.class, description = "FLOP a second of GEMMs and attention, for example 989t, instead of --device's.")
+    @Option(
+            names = "--peak-flops",
+            paramLabel = "RATE",
+            converter = RateConverter.class,
+            description = "FLOP a second of GEMMs and attention, for example 989t, instead of --device's.")
     Double peakFlops;
 
-    @Option(names = "--link-bandwidth", paramLabel = "RATE", converter = RateConverter.class, description = "Bytes a second to the host's memory, each way, for example 50g, instead of --device's.")
+    @Option(
+            names = "--link-bandwidth",
+            paramLabel = "RATE",
+            converter = RateConverter.class,
+            description = "Bytes a second to the host's memory, each way, for example 50g, instead of --device's.")
     Double linkBandwidth;
 
     @Option(
             names = "--bytes-per-parameter",
             paramLabel = "N",
-            description = "Of the weights in memory: 2 for bfloat16 (default), 4 for float32, 1 for 8-bit. The GEMM rate"
-                    + " stays that of bfloat16 (for this and 4: float32).")
+            description =
+                    "Of the weights in memory: 2 for bfloat16 (default), 4 for float32, 1 for 8-bit. The GEMM rate"
+                            + " stays that of bfloat16 (for this and 4: float32).")
     Double bytesPerParameter;
 
     @Option(
@@ -122,8 +139,7 @@ final class PlanDeviceOptions {
     private static DeviceSpec measuredDevice(CpuDeviceProbe.Rates rates, Precision precision) {
         boolean bfloat16 = precision.bytesPerParameter() < 4
                 && rates.bfloat16FlopsPerSecond().isPresent();
-        double gemmRate =
-                bfloat16 ? rates.bfloat16FlopsPerSecond().getAsDouble() : rates.float32FlopsPerSecond();
+        double gemmRate = bfloat16 ? rates.bfloat16FlopsPerSecond().getAsDouble() : rates.float32FlopsPerSecond();
         String source = "measured, best of several: reads and copies of " + (rates.bufferBytes() >> 20) + " MiB by "
                 + rates.numThreads() + " threads; oneDNN " + (bfloat16 ? "bf16" : "float32") + " products of "
                 + rates.productShape() + "; attention at the float32 product rate; link: memory copy";
