@@ -237,7 +237,7 @@ public final class PlanTable {
                     last == 0 ? "" : Quantities.fixed(byBatch.get(last), 2));
         }
         line("  n drafted give (1 - a^(n+1)) / (1 - a) tokens a pass; speed-up: those / (n c + 1)");
-        line("  B = ...: the 1 replaced by the time to verify n + 1 tokens a sequence over a step's, by the roofline");
+        line("  B = ...: instead of 1, what verifying n + 1 tokens takes there in steps, by the roofline");
         line(
                 "  best of these: %s at %s%s",
                 drafted(plan.bestNumDraftTokens(0)),

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -22,7 +23,9 @@ class PlanTest {
             Files.createDirectories(GOLDEN.getParent());
             Files.writeString(GOLDEN, json);
         }
-        assertEquals(Files.readString(GOLDEN), json);
+        // As trees: JDK 19 and newer write some numbers with fewer digits.
+        ObjectMapper mapper = new ObjectMapper();
+        assertEquals(mapper.readTree(GOLDEN.toFile()), mapper.readTree(json));
     }
 
     @Test
