@@ -3,19 +3,11 @@ package io.millrace.backend.cpu;
 import static org.bytedeco.dnnl.global.dnnl.DNNL_ARG_DST;
 import static org.bytedeco.dnnl.global.dnnl.DNNL_ARG_SRC;
 import static org.bytedeco.dnnl.global.dnnl.DNNL_ARG_WEIGHTS;
-import static org.bytedeco.dnnl.global.dnnl.dnnl_bf16;
-import static org.bytedeco.dnnl.global.dnnl.dnnl_cpu;
-import static org.bytedeco.dnnl.global.dnnl.dnnl_cpu_isa_avx512_core_bf16;
-import static org.bytedeco.dnnl.global.dnnl.dnnl_engine_create;
-import static org.bytedeco.dnnl.global.dnnl.dnnl_engine_destroy;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_f32;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_format_tag_any;
-import static org.bytedeco.dnnl.global.dnnl.dnnl_get_effective_cpu_isa;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_matmul_primitive_desc_create;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_memory_create;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_memory_desc_clone;
-import static org.bytedeco.dnnl.global.dnnl.dnnl_memory_desc_create_with_strides;
-import static org.bytedeco.dnnl.global.dnnl.dnnl_memory_desc_create_with_tag;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_memory_desc_destroy;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_memory_desc_get_size;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_memory_destroy;
@@ -45,7 +37,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
-import org.bytedeco.dnnl.dnnl_engine;
 import org.bytedeco.dnnl.dnnl_exec_arg_t;
 import org.bytedeco.dnnl.dnnl_memory;
 import org.bytedeco.dnnl.dnnl_memory_desc;
@@ -110,12 +101,12 @@ public final class CpuDeviceProbe {
                     bufferBytes,
                     memory[0],
                     memory[1],
-                    multipliesBfloat16()
-                            ? OptionalDouble.of(productFlopsPerSecond(numThreads, dnnl_bf16, 2))
+                    OneDnn.hasBfloat16()
+                            ? OptionalDouble.of(productFlopsPerSecond(numThreads, NumberFormat.BFLOAT16))
                             : OptionalDouble.empty(),
-                    productFlopsPerSecond(numThreads, dnnl_f32, 4),
+                    productFlopsPerSecond(numThreads, NumberFormat.FLOAT32),
                     NUM_ROWS + " x " + DEPTH + " x " + WIDTH);
-        } catch (UnsatisfiedLinkError e) {
+        } catch (LinkageError e) {
             throw new IllegalStateException(
                     "oneDNN does not load on " + System.getProperty("os.name") + " " + System.getProperty("os.arch")
                             + " (" + e.getMessage() + "), it is bundled for Linux on x86-64; plan for a named device",
@@ -249,16 +240,11 @@ public final class CpuDeviceProbe {
         return a + b + c + d + (e + f + g + h);
     }
 
-    /** oneDNN emulates bf16 on other CPUs that have AVX-512, slower than float32. */
-    private static boolean multipliesBfloat16() {
-        return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
-    }
-
     /** oneDNN's own threads share one product; where OMP_NUM_THREADS narrows them, several callers fill the cores. */
-    private static double productFlopsPerSecond(int numThreads, int dataType, int elementBytes) {
+    private static double productFlopsPerSecond(int numThreads, NumberFormat format) {
         int numCallers = Math.max(1, numThreads / openMpThreads(numThreads));
         double best = 0;
-        try (Products products = new Products(numCallers, dataType, elementBytes)) {
+        try (Products products = new Products(numCallers, format)) {
             for (int i = 0; i < NUM_TRIES; i++) {
                 best = Math.max(best, numCallers * 2.0 * NUM_ROWS * DEPTH * WIDTH / products.seconds());
             }
@@ -275,7 +261,6 @@ public final class CpuDeviceProbe {
 
     /** The same product for every caller, each on its own operands, all on one packed layout. */
     private static final class Products implements AutoCloseable {
-        private final dnnl_engine engine = new dnnl_engine();
         private final dnnl_primitive primitive = new dnnl_primitive();
         private final dnnl_primitive_desc descriptor = new dnnl_primitive_desc();
         private final dnnl_memory_desc source;
@@ -283,23 +268,21 @@ public final class CpuDeviceProbe {
         private final dnnl_memory_desc destination;
         private final List<Caller> callers = new ArrayList<>();
 
-        Products(int numCallers, int dataType, int elementBytes) {
-            check(dnnl_engine_create(engine, dnnl_cpu, 0), "create the CPU engine");
-            source = matrix(NUM_ROWS, DEPTH, dataType);
-            destination = matrix(NUM_ROWS, WIDTH, dnnl_f32);
-            dnnl_memory_desc any = new dnnl_memory_desc();
-            long[] sizes = {DEPTH, WIDTH};
-            check(dnnl_memory_desc_create_with_tag(any, 2, sizes, dataType, dnnl_format_tag_any), "describe weights");
-            check(
-                    dnnl_matmul_primitive_desc_create(descriptor, engine, source, any, null, destination, null),
-                    "describe a product of " + elementBytes + "-byte elements");
-            check(
+        Products(int numCallers, NumberFormat format) {
+            source = OneDnn.matrix(NUM_ROWS, DEPTH, format.dataType(), DEPTH, 1);
+            destination = OneDnn.matrix(NUM_ROWS, WIDTH, dnnl_f32, WIDTH, 1);
+            dnnl_memory_desc any = OneDnn.matrixOfAnyLayout(DEPTH, WIDTH, format.dataType(), dnnl_format_tag_any);
+            OneDnn.check(
+                    dnnl_matmul_primitive_desc_create(
+                            descriptor, OneDnn.engine(), source, any, null, destination, null),
+                    "describe a product in " + format.optionName());
+            OneDnn.check(
                     dnnl_memory_desc_clone(weights, dnnl_primitive_desc_query_md(descriptor, dnnl_query_weights_md, 0)),
                     "describe packed weights");
             dnnl_memory_desc_destroy(any);
-            check(dnnl_primitive_create(primitive, descriptor), "create a product");
+            OneDnn.check(dnnl_primitive_create(primitive, descriptor), "create a product");
             for (int i = 0; i < numCallers; i++) {
-                callers.add(new Caller(engine, source, weights, destination));
+                callers.add(new Caller(source, weights, destination));
             }
         }
 
@@ -347,15 +330,6 @@ public final class CpuDeviceProbe {
             dnnl_memory_desc_destroy(source);
             dnnl_memory_desc_destroy(weights);
             dnnl_memory_desc_destroy(destination);
-            dnnl_engine_destroy(engine);
-        }
-
-        private static dnnl_memory_desc matrix(long numRows, long numColumns, int dataType) {
-            dnnl_memory_desc matrix = new dnnl_memory_desc();
-            long[] sizes = {numRows, numColumns};
-            long[] strides = {numColumns, 1};
-            check(dnnl_memory_desc_create_with_strides(matrix, 2, sizes, dataType, strides), "describe a matrix");
-            return matrix;
         }
     }
 
@@ -366,28 +340,28 @@ public final class CpuDeviceProbe {
         private final List<dnnl_memory> memories = new ArrayList<>();
         private final dnnl_exec_arg_t arguments = new dnnl_exec_arg_t(3);
 
-        Caller(dnnl_engine engine, dnnl_memory_desc source, dnnl_memory_desc weights, dnnl_memory_desc destination) {
-            check(dnnl_stream_create(stream, engine, dnnl_stream_default_flags), "create a stream");
-            operand(0, DNNL_ARG_SRC, engine, source);
-            operand(1, DNNL_ARG_WEIGHTS, engine, weights);
-            operand(2, DNNL_ARG_DST, engine, destination);
+        Caller(dnnl_memory_desc source, dnnl_memory_desc weights, dnnl_memory_desc destination) {
+            OneDnn.check(dnnl_stream_create(stream, OneDnn.engine(), dnnl_stream_default_flags), "create a stream");
+            operand(0, DNNL_ARG_SRC, source);
+            operand(1, DNNL_ARG_WEIGHTS, weights);
+            operand(2, DNNL_ARG_DST, destination);
             arguments.position(0);
         }
 
-        private void operand(int position, int argument, dnnl_engine engine, dnnl_memory_desc layout) {
+        private void operand(int position, int argument, dnnl_memory_desc layout) {
             long numBytes = dnnl_memory_desc_get_size(layout);
             BytePointer pointer = new BytePointer(numBytes);
             Pointer.memset(pointer, 0x3C, numBytes);
             dnnl_memory memory = new dnnl_memory();
-            check(dnnl_memory_create(memory, layout, engine, pointer), "describe an operand");
+            OneDnn.check(dnnl_memory_create(memory, layout, OneDnn.engine(), pointer), "describe an operand");
             data.add(pointer);
             memories.add(memory);
             arguments.position(position).arg(argument).memory(memory);
         }
 
         void run(dnnl_primitive primitive) {
-            check(dnnl_primitive_execute(primitive, stream, 3, arguments), "multiply");
-            check(dnnl_stream_wait(stream), "wait for a product");
+            OneDnn.check(dnnl_primitive_execute(primitive, stream, 3, arguments), "multiply");
+            OneDnn.check(dnnl_stream_wait(stream), "wait for a product");
         }
 
         @Override
@@ -396,13 +370,6 @@ public final class CpuDeviceProbe {
             dnnl_stream_destroy(stream);
             arguments.deallocate();
             data.forEach(BytePointer::deallocate);
-        }
-    }
-
-    private static void check(int status, String what) {
-        if (status != 0) {
-            throw new IllegalStateException("oneDNN could not " + what + " (status " + status
-                    + "); plan for a named device, or report it with the CPU's model");
         }
     }
 }

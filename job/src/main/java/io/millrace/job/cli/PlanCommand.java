@@ -67,9 +67,9 @@ final class PlanCommand implements Callable<Integer> {
     @Option(
             names = "--context",
             paramLabel = "TOKENS",
-            defaultValue = "" + PlanRequest.DEFAULT_CONTEXT_TOKENS,
-            description = "Tokens that a sequence holds while it decodes. Default: ${DEFAULT-VALUE}.")
-    int contextTokens;
+            description = "Tokens that a sequence holds while it decodes. Default: "
+                    + PlanRequest.DEFAULT_CONTEXT_TOKENS + ", or the model's limit where that is less.")
+    Integer contextTokens;
 
     @Option(
             names = "--batch-sizes",
@@ -232,7 +232,8 @@ final class PlanCommand implements Callable<Integer> {
         ModelShape shape = readShape(remarks);
         SpeculationCost speculation = new SpeculationCost(draftCost, acceptanceRate);
         int limit = maxModelLen == null ? shape.maxPositionEmbeddings() : maxModelLen;
-        int prompt = promptTokens == null ? contextTokens : promptTokens;
+        int context = contextTokens == null ? Math.min(PlanRequest.DEFAULT_CONTEXT_TOKENS, limit) : contextTokens;
+        int prompt = promptTokens == null ? context : promptTokens;
         int output = outputTokens == null ? Math.max(0, Math.min(DEFAULT_OUTPUT_TOKENS, limit - prompt)) : outputTokens;
         PlanDeviceOptions.Target target = device.resolve(probe);
         double weightBytes = ModelCost.of(shape, target.precision()).weightBytes();
@@ -241,14 +242,14 @@ final class PlanCommand implements Callable<Integer> {
                 target.device(),
                 target.precision(),
                 kvMemory(weightBytes, target),
-                contextTokens,
+                context,
                 blockSize,
                 limit,
                 batchSizes,
                 prompt,
                 numSamples,
                 output,
-                preemptedTokens == null ? contextTokens : preemptedTokens,
+                preemptedTokens == null ? context : preemptedTokens,
                 tpot.toNanos() * 1e-9,
                 diskBandwidth,
                 speculation,
