@@ -116,7 +116,8 @@ public final class HeldOpenSource<T, SplitT extends SourceSplit, EnumChkT>
         /** Not part of the state: a restored reader ends again, and must say so again. */
         private boolean ended;
 
-        private final CompletableFuture<Void> never = new CompletableFuture<>();
+        /** Completed when the ended reader is to be polled once more. */
+        private CompletableFuture<Void> tidyUp = new CompletableFuture<>();
 
         Reader(SourceReader<T, SplitT> bounded) {
             this.bounded = bounded;
@@ -125,6 +126,10 @@ public final class HeldOpenSource<T, SplitT extends SourceSplit, EnumChkT>
         @Override
         public InputStatus pollNext(ReaderOutput<T> output) throws Exception {
             if (ended) {
+                if (tidyUp.isDone()) {
+                    tidyUp = new CompletableFuture<>();
+                    bounded.pollNext(output);
+                }
                 return InputStatus.NOTHING_AVAILABLE;
             }
             InputStatus status = bounded.pollNext(output);
@@ -138,7 +143,7 @@ public final class HeldOpenSource<T, SplitT extends SourceSplit, EnumChkT>
 
         @Override
         public CompletableFuture<Void> isAvailable() {
-            return ended ? never : bounded.isAvailable();
+            return ended ? tidyUp : bounded.isAvailable();
         }
 
         @Override
@@ -169,6 +174,10 @@ public final class HeldOpenSource<T, SplitT extends SourceSplit, EnumChkT>
         @Override
         public void notifyCheckpointComplete(long checkpointId) throws Exception {
             bounded.notifyCheckpointComplete(checkpointId);
+            // A Kafka reader that has ended starts a fetcher to commit the checkpoint's offsets. Only its pollNext ends
+            // that fetcher again, and only then its consumer sends the commit: without a poll there would be one more
+            // consumer with every checkpoint, and no offsets.
+            tidyUp.complete(null);
         }
 
         @Override

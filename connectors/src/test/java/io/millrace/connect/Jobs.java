@@ -36,6 +36,18 @@ public final class Jobs {
         return environment;
     }
 
+    /** Takes a savepoint, of which tasks are not told that it is complete, and cancels. */
+    public static String savepointAndCancel(JobClient job, Path directory) throws Exception {
+        String savepoint = job.triggerSavepoint(
+                        directory.resolve("savepoints").toUri().toString(), SavepointFormatType.NATIVE)
+                .get(60, TimeUnit.SECONDS);
+        job.cancel().get(60, TimeUnit.SECONDS);
+        while (!job.getJobStatus().get(10, TimeUnit.SECONDS).isGloballyTerminalState()) {
+            Thread.sleep(10);
+        }
+        return savepoint;
+    }
+
     /** Stops with a savepoint, waits until the job is finished, and returns the savepoint's path. */
     public static String stop(JobClient job, Path directory) throws Exception {
         String savepoint = job.stopWithSavepoint(
