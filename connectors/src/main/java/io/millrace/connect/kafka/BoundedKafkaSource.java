@@ -50,10 +50,11 @@ final class BoundedKafkaSource<T>
     @Override
     public SplitEnumerator<KafkaPartitionSplit, KafkaSourceEnumState> restoreEnumerator(
             SplitEnumeratorContext<KafkaPartitionSplit> context, KafkaSourceEnumState checkpoint) throws IOException {
-        SplitEnumerator<KafkaPartitionSplit, KafkaSourceEnumState> restored =
-                source.restoreEnumerator(context, checkpoint);
-        // Before the first discovery was done, the connector does it again, and says so.
-        return checkpoint.initialDiscoveryFinished() ? new RestoredEnumerator(restored, context) : restored;
+        if (!checkpoint.initialDiscoveryFinished()) {
+            // The connector discovers the partitions once more, and says when it has.
+            return source.restoreEnumerator(context, checkpoint);
+        }
+        return new RestoredEnumerator(source.restoreEnumerator(new WithoutDiscovery(context), checkpoint), context);
     }
 
     @Override

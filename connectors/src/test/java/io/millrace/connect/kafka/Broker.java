@@ -12,6 +12,7 @@ import java.util.Properties;
 import kafka.server.KafkaConfig;
 import kafka.server.KafkaRaftServer;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -80,6 +81,16 @@ final class Broker implements AutoCloseable {
                     .all()
                     .get();
         }
+    }
+
+    /** Adds one partition with one record. */
+    void addPartition(String topic, int numPartitions, byte[] value) throws Exception {
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrapServers))) {
+            admin.createPartitions(Map.of(topic, NewPartitions.increaseTo(numPartitions + 1)))
+                    .all()
+                    .get();
+        }
+        send(List.of(new ProducerRecord<>(topic, numPartitions, null, value)));
     }
 
     void send(List<ProducerRecord<byte[], byte[]>> records) throws Exception {

@@ -168,6 +168,8 @@ class KafkaITCase {
         // The first checkpoint comes with the first records; the others are in transactions that nobody has committed.
         int numVisible = broker.readCommitted("completions-late").size();
         assertTrue(numVisible < NUM_PROMPTS, numVisible + " completions are visible");
+        // A partition that is added later lies beyond the end of a job that reads until the latest of its start.
+        broker.addPartition("prompts-late", NUM_PARTITIONS, prompt(RecordFormat.JSON, "too late", true));
         Recorder.Notes restored = Recorder.freshNotes("late");
         JobClient again = start("late", RecordFormat.JSON, CHECKPOINT_MS, savepoint);
         restored.awaitEnd(PARALLELISM);
