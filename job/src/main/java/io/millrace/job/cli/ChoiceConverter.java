@@ -1,9 +1,10 @@
 package io.millrace.job.cli;
 
 import io.millrace.backend.Dtype;
+import io.millrace.connect.RecordFormat;
+import io.millrace.connect.kafka.KafkaPromptsOptions.StartFrom;
 import io.millrace.job.stream.Delivery;
-import io.millrace.job.stream.RecordFormat;
-import io.millrace.job.stream.StartFrom;
+import io.millrace.job.stream.StopAt;
 import io.millrace.sampling.LogprobsMode;
 import java.util.Arrays;
 import java.util.List;
@@ -60,28 +61,32 @@ abstract class ChoiceConverter<E extends Enum<E>> implements ITypeConverter<E>, 
     /** {@code --delivery}. */
     static final class OfDelivery extends ChoiceConverter<Delivery> {
         OfDelivery() {
-            super(Delivery.values(), Delivery::optionName);
+            super(Delivery.values(), ChoiceConverter::hyphenated);
         }
     }
 
     /** {@code --format}. */
     static final class OfFormat extends ChoiceConverter<RecordFormat> {
         OfFormat() {
-            super(RecordFormat.values(), RecordFormat::optionName);
+            super(RecordFormat.values(), ChoiceConverter::hyphenated);
         }
     }
 
     /** {@code --from}. */
     static final class OfStartFrom extends ChoiceConverter<StartFrom> {
         OfStartFrom() {
-            super(StartFrom.values(), StartFrom::optionName);
+            super(StartFrom.values(), ChoiceConverter::hyphenated);
         }
     }
 
     /** {@code --until}. */
-    static final class OfStopAt extends ChoiceConverter<io.millrace.job.stream.StopAt> {
+    static final class OfStopAt extends ChoiceConverter<StopAt> {
         OfStopAt() {
-            super(io.millrace.job.stream.StopAt.values(), io.millrace.job.stream.StopAt::optionName);
+            super(StopAt.values(), ChoiceConverter::hyphenated);
         }
+    }
+
+    private static String hyphenated(Enum<?> value) {
+        return value.name().toLowerCase(Locale.ROOT).replace('_', '-');
     }
 }

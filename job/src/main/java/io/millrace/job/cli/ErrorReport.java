@@ -1,5 +1,6 @@
 package io.millrace.job.cli;
 
+import io.millrace.connect.kafka.KafkaSetupException;
 import io.millrace.engine.InvalidConfigException;
 import io.millrace.job.broker.BrokerException;
 import io.millrace.job.cluster.ClusterException;
@@ -34,6 +35,7 @@ public final class ErrorReport implements IParameterExceptionHandler, IExecution
             ClusterException.class,
             StateException.class,
             InvalidModelException.class,
+            KafkaSetupException.class,
             UncheckedIOException.class);
 
     /** Options of vLLM and llama.cpp that people try, and what serves here instead. */

@@ -15,7 +15,14 @@ import picocli.CommandLine.Spec;
             "",
             "A stream of prompts in, completions out, each exactly once, whatever is killed in between."
         },
-        subcommands = {BatchCommand.class, BrokerCommand.class, PlanCommand.class},
+        subcommands = {
+            DemoCommand.class,
+            BatchCommand.class,
+            RunCommand.class,
+            BrokerCommand.class,
+            SavepointCommand.class,
+            PlanCommand.class
+        },
         footerHeading = "%nTo begin with:%n",
         footer = {
             "  ./millrace demo                      everything in one process, on a small model that comes along",

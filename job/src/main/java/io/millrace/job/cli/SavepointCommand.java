@@ -43,8 +43,7 @@ final class SavepointCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws Exception {
-        Path stateDirectory =
-                state != null ? state : Console.home().resolve("run").resolve(group);
+        Path stateDirectory = state != null ? state : RunCommand.defaultStateDirectory(group);
         System.out.println("stopped; savepoint: " + SavepointStop.stop(stateDirectory, timeout));
         return 0;
     }

@@ -25,6 +25,7 @@ public final class Progress {
     private long lastShownNanos;
     private boolean shown;
     private int lineLength;
+    private String lastLine = "";
 
     /**
      * @param out where to, usually standard error
@@ -59,7 +60,9 @@ public final class Progress {
         long now = nanoClock.getAsLong();
         tokens.add(now, counts.numGeneratedTokens());
         requests.add(now, counts.numCompleted() + counts.numFailed());
-        show(counts);
+        if (terminal || !line(counts).equals(lastLine)) {
+            show(counts);
+        }
         endLine();
     }
 
@@ -116,6 +119,7 @@ public final class Progress {
 
     private void show(JobCounts counts) {
         String line = line(counts);
+        lastLine = line;
         if (terminal) {
             out.print("\r" + line + " ".repeat(Math.max(0, lineLength - line.length())));
             out.flush();

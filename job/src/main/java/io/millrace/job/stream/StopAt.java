@@ -1,14 +1,7 @@
 package io.millrace.job.stream;
 
-import java.util.Locale;
-
 /** Where reading ends. */
 public enum StopAt {
-    /** At the end the topic had when the job first started. */
-    LATEST;
-
-    /** The option's spelling. */
-    public String optionName() {
-        return name().toLowerCase(Locale.ROOT).replace('_', '-');
-    }
+    /** At the end that the topic has when the job first starts. */
+    LATEST
 }

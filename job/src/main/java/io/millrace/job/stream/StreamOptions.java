@@ -1,9 +1,12 @@
 package io.millrace.job.stream;
 
+import io.millrace.connect.RecordFormat;
+import io.millrace.connect.kafka.KafkaPromptsOptions.StartFrom;
 import io.millrace.engine.EngineConfig;
 import io.millrace.engine.InvalidConfigException;
 import io.millrace.job.cluster.ClusterOptions;
 import io.millrace.schemas.Sampling;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -20,7 +23,8 @@ import java.util.Optional;
  * @param from where a start without a checkpoint begins
  * @param until where reading ends; empty for never
  * @param delivery when results show
- * @param format how prompts and completions are written
+ * @param transactionTimeout how long the brokers keep what a job that has gone away wrote and did not commit
+ * @param format how prompts, completions and dead letters are written
  * @param kafkaProperties further client properties, of security for example
  * @param engine the engine
  * @param samplingDefaults settings below a request's own
@@ -37,6 +41,7 @@ public record StreamOptions(
         StartFrom from,
         Optional<StopAt> until,
         Delivery delivery,
+        Duration transactionTimeout,
         RecordFormat format,
         Map<String, String> kafkaProperties,
         EngineConfig engine,
@@ -49,6 +54,7 @@ public record StreamOptions(
         Objects.requireNonNull(from);
         Objects.requireNonNull(until);
         Objects.requireNonNull(delivery);
+        Objects.requireNonNull(transactionTimeout);
         Objects.requireNonNull(format);
         Objects.requireNonNull(engine);
         Objects.requireNonNull(samplingDefaults);
