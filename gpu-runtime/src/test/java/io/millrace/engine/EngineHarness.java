@@ -15,7 +15,6 @@ import io.millrace.engine.StepReport.RequestFailure;
 import io.millrace.engine.StepReport.SampleDelta;
 import io.millrace.sampling.LogprobsMode;
 import io.millrace.sampling.TokenLogprobs;
-import io.millrace.tokenizer.Tokenizer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -115,11 +114,6 @@ final class EngineHarness implements AutoCloseable {
                 blockSize,
                 0,
                 LogprobsMode.RAW_LOGPROBS);
-    }
-
-    /** An engine with a text; the fake vocabulary's ids are looked up in the tokenizer as they are. */
-    static InferenceEngine withTokenizer(EngineConfig config, int numBlocks, Tokenizer tokenizer) {
-        return new InferenceEngine(config, facts(), Optional.of(tokenizer), backend(config, numBlocks));
     }
 
     void submit(Request request) {

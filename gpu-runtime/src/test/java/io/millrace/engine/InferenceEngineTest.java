@@ -6,6 +6,8 @@ import io.millrace.backend.Dtype;
 import io.millrace.backend.fake.FakeModel;
 import io.millrace.sampling.LogprobsMode;
 import io.millrace.sampling.SamplingParams;
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -17,8 +19,9 @@ class InferenceEngineTest {
     Path directory;
 
     @Test
-    void servesOverTheFakeDeviceStepByStep() {
+    void servesADirectoryWithNothingButAConfigOnTheFakeDevice() throws IOException {
         FakeModel.write(directory, 512);
+        Files.delete(directory.resolve("model.safetensors"));
         EngineConfig config = new EngineConfig(
                 directory.toString(), "fake", Dtype.AUTO, 0, 8, 64, 1 << 20, true, 16, 0, LogprobsMode.RAW_LOGPROBS);
         try (InferenceEngine engine = InferenceEngine.open(config)) {
