@@ -40,7 +40,6 @@ final class AttentionThread {
             KvPool pool,
             AttentionPlan plan,
             AttentionState state,
-            NumberFormat format,
             int headDim,
             int groupSize,
             int queryKeyValueWidth) {
@@ -48,7 +47,7 @@ final class AttentionThread {
         this.pool = pool;
         this.plan = plan;
         this.state = state;
-        this.isHalf = format == NumberFormat.BFLOAT16;
+        this.isHalf = pool.format() == NumberFormat.BFLOAT16;
         this.headDim = headDim;
         this.groupSize = groupSize;
         this.queryKeyValueWidth = queryKeyValueWidth;

@@ -105,6 +105,10 @@ final class KvPool {
                         + "m)");
     }
 
+    NumberFormat format() {
+        return format;
+    }
+
     int numBlocks() {
         return numBlocks;
     }

@@ -54,7 +54,6 @@ final class StepThread implements AutoCloseable {
                 step.pool,
                 step.plan,
                 step.attentionState,
-                step.weights.format(),
                 spec.headDim(),
                 spec.numQueryHeadsPerKvHead(),
                 step.queryKeyValueWidth);

@@ -8,6 +8,7 @@ import io.millrace.backend.StepOutput;
 import io.millrace.kernels.KernelChoice;
 import io.millrace.kernels.Kernels;
 import io.millrace.model.ModelDirectory;
+import io.millrace.model.ModelSpec;
 import io.millrace.model.RopeSpec;
 import io.millrace.sampling.LogprobsMode;
 import io.millrace.sampling.RowSampling;
@@ -17,6 +18,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.IntStream;
 
 /** Drives a CPU backend by hand-made steps and keeps every row of logits it sees. One thread. */
 final class StepDriver implements AutoCloseable {
@@ -104,6 +106,32 @@ final class StepDriver implements AutoCloseable {
         child.table = Arrays.copyOf(parent.table, numShared / 16);
         child.numComputed = numShared;
         return child;
+    }
+
+    /** Bits of all keys and values of a sequence's computed tokens, over all layers. */
+    int[] kvBits(Seq sequence, ModelSpec spec) {
+        KvPool pool = backend.pool();
+        int headDim = spec.headDim();
+        IntStream.Builder bits = IntStream.builder();
+        for (int layer = 0; layer < spec.numLayers(); layer++) {
+            for (int position = 0; position < sequence.numComputed; position++) {
+                for (int head = 0; head < spec.numKvHeads(); head++) {
+                    int at = pool.offset(sequence.table[position / 16], head);
+                    for (int d = 0; d < headDim; d++) {
+                        int key = at + d * 16 + position % 16;
+                        int value = at + position % 16 * headDim + d;
+                        boolean isHalf = pool.format() == NumberFormat.BFLOAT16;
+                        bits.add(isHalf ? pool.halfKeys(layer)[key] : floatBits(pool.floatKeys(layer)[key]));
+                        bits.add(isHalf ? pool.halfValues(layer)[value] : floatBits(pool.floatValues(layer)[value]));
+                    }
+                }
+            }
+        }
+        return bits.build().toArray();
+    }
+
+    private static int floatBits(float value) {
+        return Float.floatToRawIntBits(value);
     }
 
     /** Runs one step; returns the drawn ids, one per part that keeps logits. */
