@@ -188,20 +188,17 @@ final class VectorRows {
         // A maximum does not depend on the order in which lanes are reduced.
         float maximum = Math.max(oldMaximum, high.reduceLanes(VectorOperators.MAX));
         float factor = Exp2.of(oldMaximum - maximum);
+        // One exponential in the loop's body: four side by side outgrow the compiler's inlining and box their vectors.
+        for (int p = offset; p < offset + Kernels.TILE_SIZE; p += L) {
+            exp2(FloatVector.fromArray(F, scores, p).sub(maximum)).intoArray(scores, p);
+        }
         for (int lane = 0; lane < Kernels.LANES; lane += L) {
             int p = offset + lane;
-            FloatVector p0 = exp2(FloatVector.fromArray(F, scores, p).sub(maximum));
-            FloatVector p1 = exp2(FloatVector.fromArray(F, scores, p + 16).sub(maximum));
-            FloatVector p2 = exp2(FloatVector.fromArray(F, scores, p + 32).sub(maximum));
-            FloatVector p3 = exp2(FloatVector.fromArray(F, scores, p + 48).sub(maximum));
-            p0.intoArray(scores, p);
-            p1.intoArray(scores, p + 16);
-            p2.intoArray(scores, p + 32);
-            p3.intoArray(scores, p + 48);
-            FloatVector sum = p0.add(p1).add(p2.add(p3));
+            FloatVector first = FloatVector.fromArray(F, scores, p).add(FloatVector.fromArray(F, scores, p + 16));
+            FloatVector second = FloatVector.fromArray(F, scores, p + 32).add(FloatVector.fromArray(F, scores, p + 48));
             int at = row * Kernels.LANES + lane;
             FloatVector.fromArray(F, sums, at)
-                    .fma(FloatVector.broadcast(F, factor), sum)
+                    .fma(FloatVector.broadcast(F, factor), first.add(second))
                     .intoArray(sums, at);
         }
         maxima[row] = maximum;
