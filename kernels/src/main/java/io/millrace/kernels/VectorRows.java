@@ -175,6 +175,15 @@ final class VectorRows {
         return zero == 0;
     }
 
+    /** The largest lane, by way of integers in the order of floats: their maximum is a single instruction. */
+    private static float maximumLane(FloatVector x) {
+        IntVector bits = x.reinterpretAsInts();
+        IntVector ordered = bits.lanewise(
+                VectorOperators.XOR, bits.lanewise(VectorOperators.ASHR, 31).and(Integer.MAX_VALUE));
+        int maximum = ordered.reduceLanes(VectorOperators.MAX);
+        return Float.intBitsToFloat(maximum ^ ((maximum >> 31) & Integer.MAX_VALUE));
+    }
+
     static float foldScores(float[] scores, int row, int count, float[] maxima, float[] sums) {
         int offset = row * Kernels.TILE_SIZE;
         for (int p = count; p < Kernels.TILE_SIZE; p++) {
@@ -183,11 +192,11 @@ final class VectorRows {
         float oldMaximum = maxima[row];
         FloatVector high = FloatVector.fromArray(F, scores, offset);
         for (int p = L; p < Kernels.TILE_SIZE; p += L) {
-            high = high.max(FloatVector.fromArray(F, scores, offset + p));
+            FloatVector next = FloatVector.fromArray(F, scores, offset + p);
+            high = high.blend(next, next.compare(VectorOperators.GT, high));
         }
-        // A maximum does not depend on the order in which lanes are reduced.
-        float maximum = Math.max(oldMaximum, high.reduceLanes(VectorOperators.MAX));
-        float factor = Exp2.of(oldMaximum - maximum);
+        float maximum = Math.max(oldMaximum, maximumLane(high));
+        float factor = maximum == oldMaximum ? 1f : Exp2.of(oldMaximum - maximum);
         // One exponential in the loop's body: four side by side outgrow the compiler's inlining and box their vectors.
         for (int p = offset; p < offset + Kernels.TILE_SIZE; p += L) {
             exp2(FloatVector.fromArray(F, scores, p).sub(maximum)).intoArray(scores, p);

@@ -27,7 +27,8 @@ import java.util.Random;
 /**
  * Times steps of the backend alone on random weights of the smollm2-135m shape, split into GEMM, attention, sampling and
  * the rest, beside what the machine could do at best: the same products with nothing in between, and the KV read at
- * memory bandwidth. Run its main with the test class path; arguments: scenario (decode, prefill, all), seconds a case.
+ * memory bandwidth. Run its main with the test class path; arguments: scenario (decode, prefill, all), seconds a
+ * case, dtype (AUTO), compute threads (0: all cores).
  */
 final class StepBench {
     private static final int HIDDEN = 576;
@@ -41,13 +42,14 @@ final class StepBench {
     private StepBench() {}
 
     public static void main(String[] arguments) throws IOException {
+        int numThreads = arguments.length > 3 ? Integer.parseInt(arguments[3]) : 0;
         String scenario = arguments.length > 0 ? arguments[0] : "all";
         double seconds = arguments.length > 1 ? Double.parseDouble(arguments[1]) : 2;
         Dtype dtype = arguments.length > 2 ? Dtype.valueOf(arguments[2]) : Dtype.AUTO;
         Path directory = randomModel();
         ModelDirectory model = ModelDirectory.open(directory);
         BackendConfig config =
-                new BackendConfig(model, dtype, 16, 1L << 30, 2048, 256, 4096, 0, LogprobsMode.RAW_LOGPROBS);
+                new BackendConfig(model, dtype, 16, 1L << 30, 2048, 256, 4096, numThreads, LogprobsMode.RAW_LOGPROBS);
         try (CpuBackend backend = (CpuBackend) new CpuBackendProvider().open(config)) {
             System.out.println(backend.numericFingerprint());
             double bandwidth = readBandwidth();
