@@ -138,6 +138,13 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
         guard = new CrashGuard(options.crashGuardDirectory(), subtask, execution, maxSequencesInEngine());
         engine = InferenceEngine.open(options.engine());
         checkFingerprint();
+        if (engine.maxSequenceTokens() < engine.maxModelLen()) {
+            LOG.warn(
+                    "the KV memory holds {} tokens of one sequence and the context is {}: longer requests are refused, and "
+                            + "those without max_tokens end there; raise --kv-cache-memory-bytes or lower --max-model-len",
+                    engine.maxSequenceTokens(),
+                    engine.maxModelLen());
+        }
         assembler = new CompletionAssembler(engine.numericFingerprint(), POLICY_VERSION);
         metrics = new EngineMetrics(
                 getRuntimeContext().getMetricGroup(), engine::stats, () -> ledger.size() + waiting.size());
@@ -190,6 +197,10 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
         if (request.getError() != null) {
             fail(request, List.of(), request.getError());
             return;
+        }
+        if (request.getSampling().getMaxTokens() == null) {
+            int numPromptTokens = request.getPromptTokenIds().remaining() / Integer.BYTES;
+            request.getSampling().setMaxTokens(Math.max(1, engine.maxSequenceTokens() - numPromptTokens));
         }
         LedgerRequest stored = new LedgerRequest(nextArrival++, seed(request), request);
         state.put(stored);

@@ -29,15 +29,16 @@ public final class SamplingResolver {
     }
 
     /**
-     * Resolves all settings but the seed, which stays null where the request and the command line give none.
+     * Resolves all settings but two, which stay null where nobody gives them: the seed, and max_tokens, whose default is
+     * the room that context and KV memory leave, known only to the engine.
      *
      * @throws InvalidSamplingException naming the setting, its value and the limit
      */
     public Sampling resolve(Sampling request, int numPromptTokens) {
         Sampling own = request == null ? new Sampling() : request;
         int room = maxModelLen - numPromptTokens;
-        Integer maxTokens = pick(own, Sampling::getMaxTokens, modelDefaults.maxNewTokens(), room);
-        if (maxTokens < 1) {
+        Integer maxTokens = pick(own, Sampling::getMaxTokens, modelDefaults.maxNewTokens(), null);
+        if (maxTokens != null && maxTokens < 1) {
             throw new InvalidSamplingException(
                     "max_tokens", maxTokens, "must be at least 1", "leave it out for the remaining context");
         }
@@ -48,7 +49,7 @@ public final class SamplingResolver {
         // vLLM and transformers write "no top_k" as -1 and 0: both are 0 here.
         resolved.setTopK(Math.max(0, topK(pick(own, Sampling::getTopK, modelDefaults.topK(), 0))));
         resolved.setMinP(pick(own, Sampling::getMinP, widen(modelDefaults.minP()), 0.0));
-        resolved.setMaxTokens(Math.min(maxTokens, Math.max(1, room)));
+        resolved.setMaxTokens(maxTokens == null ? null : Math.min(maxTokens, Math.max(1, room)));
         resolved.setMinTokens(pick(own, Sampling::getMinTokens, null, 0));
         resolved.setStop(pick(own, Sampling::getStop, null, List.of()));
         resolved.setStopTokenIds(pick(own, Sampling::getStopTokenIds, null, List.of()));
@@ -64,7 +65,7 @@ public final class SamplingResolver {
         resolved.setIgnoreEos(pick(own, Sampling::getIgnoreEos, null, false));
         resolved.setSkipSpecialTokens(pick(own, Sampling::getSkipSpecialTokens, null, true));
         resolved.setIncludeStopStrInOutput(pick(own, Sampling::getIncludeStopStrInOutput, null, false));
-        check(resolved, maxTokens);
+        check(resolved, maxTokens == null ? room : maxTokens);
         return resolved;
     }
 
@@ -78,7 +79,7 @@ public final class SamplingResolver {
                 .topP(resolved.getTopP().floatValue())
                 .topK(resolved.getTopK())
                 .minP(resolved.getMinP().floatValue())
-                .maxTokens(resolved.getMaxTokens())
+                .maxTokens(resolved.getMaxTokens() == null ? Integer.MAX_VALUE : resolved.getMaxTokens())
                 .minTokens(resolved.getMinTokens())
                 .stop(new ArrayList<>(resolved.getStop()))
                 .stopTokenIds(new ArrayList<>(resolved.getStopTokenIds()))

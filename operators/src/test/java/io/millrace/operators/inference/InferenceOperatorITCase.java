@@ -200,6 +200,17 @@ class InferenceOperatorITCase {
     }
 
     @Test
+    void withoutMaxTokensASampleEndsWhereTheKvMemoryDoes() throws Exception {
+        List<String> prompts = List.of(
+                TestPrompts.line("open", new int[] {5, 6}, "\"ignore_eos\":true"),
+                TestPrompts.line("asks-too-much", new int[] {5, 6}, "\"ignore_eos\":true,\"max_tokens\":500"));
+        Set<String> lines = run("small", prompts, TestJob.fake(4, 256), 1);
+        assertEquals(2, lines.size());
+        assertTrue(lines.stream().anyMatch(l -> l.contains("\"open\"") && l.contains("\"completion_tokens\":254")));
+        assertTrue(lines.stream().anyMatch(l -> l.contains("asks-too-much") && l.contains("kv_cache_too_small")));
+    }
+
+    @Test
     void requestsInFlightSurviveRescaling() throws Exception {
         List<String> prompts = TestPrompts.random(4, 80, 40, 120);
         Set<String> undisturbed = run("undisturbed", prompts, TestJob.fake(8, 4096), 1);

@@ -59,7 +59,7 @@ class PreparePromptsTest {
                     1, 548, 298, 201, 413, 223, 26, 24, 279, 223, 21, 25, 16, 2, 201, 1, 277, 85, 299, 86, 294, 86, 201
                 },
                 TokenBytes.decode(request.getPromptTokenIds()));
-        assertEquals(2048 - 23, request.getSampling().getMaxTokens());
+        assertNull(request.getSampling().getMaxTokens());
         assertEquals("{\"a\":1}", request.getMetadata());
         assertEquals(3, request.getPriority());
         assertEquals("prompts.jsonl:7", request.getUid());

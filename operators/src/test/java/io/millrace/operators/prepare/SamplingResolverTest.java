@@ -34,9 +34,9 @@ class SamplingResolverTest {
     }
 
     @Test
-    void maxTokensDefaultsToTheRemainingContextAndIsCutToIt() {
+    void maxTokensIsCutToTheRemainingContextAndLeftToTheEngineWhereNobodyGivesIt() {
         SamplingResolver resolver = new SamplingResolver(new Sampling(), NOTHING, 100);
-        assertEquals(90, resolver.resolve(null, 10).getMaxTokens());
+        assertNull(resolver.resolve(null, 10).getMaxTokens());
         Sampling request = new Sampling();
         request.setMaxTokens(1_000);
         assertEquals(90, resolver.resolve(request, 10).getMaxTokens());
