@@ -18,6 +18,11 @@ public interface Backend extends AutoCloseable {
     /** KV bytes of one block over all layers. */
     long bytesPerBlock();
 
+    /** KV bytes that attention has read so far, blocks read once for several sequences counted once; -1 if uncounted. */
+    default long numKvBytesRead() {
+        return -1;
+    }
+
     /** Names everything that may change bits: device kind, instruction set, library and kernel version, dtype. */
     String numericFingerprint();
 

@@ -34,6 +34,7 @@ final class EngineCore {
     private final String saltPrefix;
     private final RequestLimits limits;
     private final BlockManager blocks;
+    private final Backend backend;
     private final Scheduler scheduler;
     private final ModelRunner runner;
     private final Map<String, RequestState> requests = new HashMap<>();
@@ -68,6 +69,7 @@ final class EngineCore {
         this.eosTokenIds = toArray(eosTokenIds);
         this.saltPrefix = saltPrefix;
         this.tokenizer = tokenizer;
+        this.backend = backend;
         blocks = new BlockManager(backend.numBlocks(), config.blockSize(), config.enablePrefixCaching());
         scheduler = new Scheduler(new SchedulerConfig(config.maxNumSeqs(), config.maxNumBatchedTokens()), blocks);
         runner = new ModelRunner(backend, config.blockSize(), config.maxNumBatchedTokens(), config.maxNumSeqs());
@@ -135,6 +137,7 @@ final class EngineCore {
                 numGeneratedTokens,
                 numRestoredTokens,
                 numSteps,
+                backend.numKvBytesRead(),
                 times);
     }
 

@@ -18,6 +18,8 @@ import io.millrace.backend.StepTimes;
  * @param numGeneratedTokens tokens drawn
  * @param numRestoredTokens output tokens that requests brought along at submission
  * @param numSteps steps run
+ * @param numKvBytesRead KV bytes read by attention, blocks read once for several sequences counted once; -1 if the device
+ *     does not count them
  * @param times where the steps' time went
  */
 public record EngineStats(
@@ -34,6 +36,7 @@ public record EngineStats(
         long numGeneratedTokens,
         long numRestoredTokens,
         long numSteps,
+        long numKvBytesRead,
         StepTimes times) {
 
     public double kvCacheUsage() {

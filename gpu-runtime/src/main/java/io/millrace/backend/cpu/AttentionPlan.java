@@ -23,6 +23,7 @@ final class AttentionPlan {
     private static final int BLOCKS_PER_TILE = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
 
     private final int maxTokensPerPiece;
+    private final boolean sharesReads;
     private BatchInput input;
     private int numPieces;
     private int numLevels;
@@ -43,7 +44,9 @@ final class AttentionPlan {
     private int[] levelStart = new int[8];
     private long numBlockReads;
 
-    AttentionPlan(int numHeadsPerGroup) {
+    /** @param sharesReads false plans every sequence by itself, as if nothing were shared; for measuring what sharing saves */
+    AttentionPlan(int numHeadsPerGroup, boolean sharesReads) {
+        this.sharesReads = sharesReads;
         maxTokensPerPiece = Math.max(1, MAX_ROWS / numHeadsPerGroup);
     }
 
@@ -64,7 +67,9 @@ final class AttentionPlan {
         }
         Arrays.fill(stateSlot, 0, batch.numTokens(), -1);
         for (int s = 0; s < batch.numSequences(); s++) {
-            if (numSharableTiles(s) > 0 && batch.queryStarts()[s + 1] - batch.queryStarts()[s] <= MAX_SHARING_TOKENS) {
+            if (sharesReads
+                    && numSharableTiles(s) > 0
+                    && batch.queryStarts()[s + 1] - batch.queryStarts()[s] <= MAX_SHARING_TOKENS) {
                 sharing = grown(sharing, numSharing);
                 sharing[numSharing++] = s;
             } else {

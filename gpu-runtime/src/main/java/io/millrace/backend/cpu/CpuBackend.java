@@ -30,20 +30,31 @@ final class CpuBackend implements Backend {
     private Step current;
     private boolean isClosed;
 
-    static CpuBackend open(BackendConfig config, NumberFormat format) {
+    /** @param sharesReads whether blocks that several sequences share are read once for all of them; bits are the same */
+    static CpuBackend open(BackendConfig config, NumberFormat format, boolean sharesReads) {
         Kernels kernels = KernelChoice.best().kernels();
-        return open(config, format, kernels, config.model().spec().rope(), LogitsObserver.NONE);
+        return open(config, format, sharesReads, kernels, config.model().spec().rope(), LogitsObserver.NONE);
     }
 
     /** Opens with kernels, rotary frequencies and an observer of one's own; for tests. */
     static CpuBackend open(
             BackendConfig config, NumberFormat format, Kernels kernels, RopeSpec rope, LogitsObserver observer) {
+        return open(config, format, true, kernels, rope, observer);
+    }
+
+    private static CpuBackend open(
+            BackendConfig config,
+            NumberFormat format,
+            boolean sharesReads,
+            Kernels kernels,
+            RopeSpec rope,
+            LogitsObserver observer) {
         KvPool pool = new KvPool(config.model().spec(), format, config.kvCacheMemoryBytes());
         ComputeThreads threads = ComputeThreads.acquire(config.numThreads());
         DecoderWeights weights = null;
         try {
             weights = SharedWeights.acquire(config.model(), format, kernels, threads);
-            return new CpuBackend(config, threads, weights, pool, kernels, rope, observer);
+            return new CpuBackend(config, sharesReads, threads, weights, pool, kernels, rope, observer);
         } catch (RuntimeException | Error e) {
             if (weights != null) {
                 SharedWeights.release(weights);
@@ -55,6 +66,7 @@ final class CpuBackend implements Backend {
 
     private CpuBackend(
             BackendConfig config,
+            boolean sharesReads,
             ComputeThreads threads,
             DecoderWeights weights,
             KvPool pool,
@@ -73,6 +85,7 @@ final class CpuBackend implements Backend {
                 new RopeTable(rope, config.maxModelLen()),
                 config.maxNumBatchedTokens(),
                 config.maxModelLen(),
+                sharesReads,
                 observer);
         this.stepThreads = new StepThread[threads.numThreads()];
         threads.run(worker -> stepThreads[worker.index()] = new StepThread(step, config.logprobsMode()));
@@ -106,8 +119,8 @@ final class CpuBackend implements Backend {
         return pool.bytesPerBlock();
     }
 
-    /** KV bytes that attention has read so far; blocks read once for several sequences count once. */
-    long numKvBytesRead() {
+    @Override
+    public long numKvBytesRead() {
         return numBlockReads * pool.bytesPerBlock();
     }
 

@@ -23,6 +23,22 @@ public final class CpuBackendProvider implements BackendProvider {
     private static final Logger LOG = LoggerFactory.getLogger(CpuBackendProvider.class);
     private static final AtomicBoolean KERNELS_LOGGED = new AtomicBoolean();
 
+    private final boolean sharesReads;
+
+    /** As {@code --device cpu} has it. */
+    public CpuBackendProvider() {
+        this(true);
+    }
+
+    /**
+     * A provider for measuring what shared reads save; outputs are the same either way.
+     *
+     * @param sharesReads whether attention reads KV blocks that several sequences share once for all of them
+     */
+    public CpuBackendProvider(boolean sharesReads) {
+        this.sharesReads = sharesReads;
+    }
+
     @Override
     public String name() {
         return "cpu";
@@ -45,7 +61,7 @@ public final class CpuBackendProvider implements BackendProvider {
                     "use " + Kernels.BLOCK_SIZE);
         }
         NumberFormat format = chooseFormat(config, OneDnn.hasBfloat16());
-        return CpuBackend.open(config, format);
+        return CpuBackend.open(config, format, sharesReads);
     }
 
     static NumberFormat chooseFormat(BackendConfig config, boolean hasBfloat16) {

@@ -64,6 +64,7 @@ final class DecoderStep implements AutoCloseable {
             RopeTable rope,
             int maxNumBatchedTokens,
             int maxModelLen,
+            boolean sharesReads,
             LogitsObserver observer) {
         this.spec = spec;
         this.weights = weights;
@@ -72,7 +73,7 @@ final class DecoderStep implements AutoCloseable {
         this.observer = observer;
         this.maxPosition = maxModelLen - 1;
         this.rope = rope;
-        this.plan = new AttentionPlan(spec.numQueryHeadsPerKvHead());
+        this.plan = new AttentionPlan(spec.numQueryHeadsPerKvHead(), sharesReads);
         this.attentionState = new AttentionState(spec.numQueryHeads(), spec.headDim());
         this.queryKeyValueWidth = (spec.numQueryHeads() + 2 * spec.numKvHeads()) * spec.headDim();
         this.residual = new float[Math.multiplyExact(maxNumBatchedTokens, spec.hiddenSize())];
