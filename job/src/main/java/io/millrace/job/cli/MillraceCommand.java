@@ -1,5 +1,6 @@
 package io.millrace.job.cli;
 
+import java.util.ServiceLoader;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -51,12 +52,17 @@ public final class MillraceCommand implements Runnable {
     /** The whole command line, for running it and for documenting it. */
     static CommandLine newCommandLine() {
         ErrorReport report = new ErrorReport();
-        CommandLine commandLine = new CommandLine(new MillraceCommand())
+        CommandLine commandLine = new CommandLine(new MillraceCommand());
+        for (AddedCommand added : ServiceLoader.load(AddedCommand.class, MillraceCommand.class.getClassLoader())) {
+            commandLine.addSubcommand(added.newCommand());
+        }
+        // These go to the subcommands there are, so they come last.
+        commandLine
                 .setParameterExceptionHandler(report)
                 .setExecutionExceptionHandler(report)
                 .setUsageHelpWidth(110)
-                .setUsageHelpLongOptionsMaxWidth(34);
-        commandLine.setUsageHelpAutoWidth(false);
+                .setUsageHelpLongOptionsMaxWidth(34)
+                .setUsageHelpAutoWidth(false);
         return commandLine;
     }
 

@@ -1,0 +1,70 @@
+package io.millrace.bench.ceiling;
+
+import io.millrace.plan.ModelShape;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.bytedeco.dnnl.dnnl_version_t;
+import org.bytedeco.dnnl.global.dnnl;
+
+/** The ceilings of one run, made when first asked for. Used by one thread. */
+public final class Ceilings implements AutoCloseable {
+    private final ModelShape shape;
+    private final boolean bfloat16;
+    private final Crew crew;
+    private final Map<Long, GemmCeiling> gemms = new LinkedHashMap<>();
+    private ReadBandwidth readBandwidth;
+    private Float32Rate float32Rate;
+
+    /** @param bfloat16 whether the model computes in bfloat16 */
+    public Ceilings(ModelShape shape, boolean bfloat16, int numThreads) {
+        this.shape = shape;
+        this.bfloat16 = bfloat16;
+        this.crew = new Crew(numThreads);
+    }
+
+    /** Whether oneDNN multiplies bfloat16 natively here. */
+    public static boolean hasBfloat16() {
+        return Product.hasBfloat16();
+    }
+
+    public static String libraryVersion() {
+        dnnl_version_t version = dnnl.dnnl_version();
+        return version.major() + "." + version.minor() + "." + version.patch();
+    }
+
+    /** All products of a step alone; the last one asked for stays in memory, the others are freed. */
+    public GemmCeiling gemms(int rows, int logitsRows) {
+        long key = (long) rows << 32 | logitsRows;
+        GemmCeiling known = gemms.get(key);
+        if (known == null) {
+            gemms.values().forEach(GemmCeiling::close);
+            gemms.clear();
+            known = GemmCeiling.prepare(shape, rows, logitsRows, bfloat16, crew);
+            gemms.put(key, known);
+        }
+        return known;
+    }
+
+    public ReadBandwidth readBandwidth() {
+        if (readBandwidth == null) {
+            readBandwidth = new ReadBandwidth(crew);
+        }
+        return readBandwidth;
+    }
+
+    public Float32Rate float32Rate() {
+        if (float32Rate == null) {
+            float32Rate = new Float32Rate(crew);
+        }
+        return float32Rate;
+    }
+
+    @Override
+    public void close() {
+        gemms.values().forEach(GemmCeiling::close);
+        if (float32Rate != null) {
+            float32Rate.close();
+        }
+        crew.close();
+    }
+}

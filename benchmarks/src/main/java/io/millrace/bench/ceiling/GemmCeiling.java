@@ -1,0 +1,187 @@
+package io.millrace.bench.ceiling;
+
+import static org.bytedeco.dnnl.global.dnnl.dnnl_stream_create;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_stream_default_flags;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_stream_destroy;
+
+import io.millrace.bench.ceiling.Product.Format;
+import io.millrace.plan.ModelShape;
+import java.util.ArrayList;
+import java.util.List;
+import org.bytedeco.dnnl.dnnl_stream;
+
+/**
+ * All matrix products of one step of a model, alone: the same shapes and row counts, distinct weights for every layer, inputs
+ * and outputs that stay in cache, no wait between products. As fast as oneDNN can: its own threading is tried against fixed
+ * shares of the columns per thread, whole and in narrow panels, with float32 and with bfloat16 results, and the fastest
+ * stands. Used by one thread.
+ */
+public final class GemmCeiling implements AutoCloseable {
+    private static final int NUM_TRIES = 3;
+    private static final int NARROW_PANEL_WIDTH = 512;
+
+    private final Matrix[] matrices;
+    private final Crew crew;
+    private final Crew conductor = new Crew(1);
+    private final Way way;
+    private final Product[][] products; // [members][matrices x panels]
+    private final boolean[][] isLmHead; // of each product
+    private final dnnl_stream[] streams;
+
+    private record Matrix(int rows, int depth, int width, int count) {}
+
+    /** How the products are shared out. */
+    private record Way(boolean byOneDnn, int maxPanelWidth, Format format) {
+        String describe() {
+            String threads = byOneDnn
+                    ? "oneDNN's threads"
+                    : maxPanelWidth == Integer.MAX_VALUE ? "columns by thread" : "panels by thread";
+            return threads + ", " + (format.bfloat16Operands() ? "bf16" : "f32") + " to "
+                    + (format.bfloat16Result() ? "bf16" : "f32");
+        }
+    }
+
+    /**
+     * Prepares the fastest way.
+     *
+     * @param rows tokens of the step
+     * @param logitsRows of these that go through the LM head
+     * @param bfloat16 whether the model computes in bfloat16
+     */
+    public static GemmCeiling prepare(ModelShape shape, int rows, int logitsRows, boolean bfloat16, Crew crew) {
+        Format format = new Format(bfloat16, false);
+        GemmCeiling best = null;
+        List<Way> ways = new ArrayList<>(List.of(
+                new Way(false, Integer.MAX_VALUE, format),
+                new Way(false, NARROW_PANEL_WIDTH, format),
+                new Way(true, Integer.MAX_VALUE, format)));
+        double bestSeconds = Double.POSITIVE_INFINITY;
+        for (int i = 0; i < ways.size(); i++) {
+            GemmCeiling tried = new GemmCeiling(shape, rows, logitsRows, crew, ways.get(i));
+            double seconds = tried.bestSeconds();
+            if (seconds < bestSeconds) {
+                if (best != null) {
+                    best.close();
+                }
+                best = tried;
+                bestSeconds = seconds;
+            } else {
+                tried.close();
+            }
+            if (i == 2 && bfloat16) {
+                ways.add(new Way(best.way.byOneDnn(), best.way.maxPanelWidth(), new Format(true, true)));
+            }
+        }
+        return best;
+    }
+
+    private GemmCeiling(ModelShape shape, int rows, int logitsRows, Crew crew, Way way) {
+        this.crew = crew;
+        this.way = way;
+        int queryWidth = shape.numQueryHeads() * shape.headDim();
+        int kvWidth = shape.numKvHeads() * shape.headDim();
+        this.matrices = new Matrix[] {
+            new Matrix(rows, shape.hiddenSize(), queryWidth + 2 * kvWidth, shape.numLayers()),
+            new Matrix(rows, queryWidth, shape.hiddenSize(), shape.numLayers()),
+            new Matrix(rows, shape.hiddenSize(), 2 * shape.intermediateSize(), shape.numLayers()),
+            new Matrix(rows, shape.intermediateSize(), shape.hiddenSize(), shape.numLayers()),
+            new Matrix(logitsRows, shape.hiddenSize(), shape.vocabSize(), 1)
+        };
+        int numMembers = way.byOneDnn() ? 1 : crew.numThreads();
+        this.products = new Product[numMembers][];
+        this.isLmHead = new boolean[numMembers][];
+        this.streams = new dnnl_stream[numMembers];
+        members().run(member -> make(member, numMembers));
+    }
+
+    private Crew members() {
+        return way.byOneDnn() ? conductor : crew;
+    }
+
+    private void make(int member, int numMembers) {
+        if (way.byOneDnn()) {
+            OpenMp.setNumThreads(crew.numThreads());
+        }
+        streams[member] = new dnnl_stream();
+        Product.check(dnnl_stream_create(streams[member], Product.engine(), dnnl_stream_default_flags));
+        List<Product> made = new ArrayList<>();
+        List<Boolean> lmHead = new ArrayList<>();
+        for (Matrix matrix : matrices) {
+            int start = shareStart(matrix.width(), member, numMembers);
+            int end = shareStart(matrix.width(), member + 1, numMembers);
+            int numPanels = (int) Math.ceil((end - start) / (double) way.maxPanelWidth());
+            for (int panel = 0; panel < numPanels; panel++) {
+                int width = shareStart(end - start, panel + 1, numPanels) - shareStart(end - start, panel, numPanels);
+                made.add(new Product(
+                        matrix.rows(), matrix.depth(), width, matrix.count(), way.format(), streams[member]));
+                lmHead.add(matrix == matrices[matrices.length - 1]);
+            }
+        }
+        products[member] = made.toArray(Product[]::new);
+        isLmHead[member] = new boolean[made.size()];
+        for (int i = 0; i < made.size(); i++) {
+            isLmHead[member][i] = lmHead.get(i);
+        }
+    }
+
+    /** Shares begin at multiples of 16 columns, the width of a vector register. */
+    private static int shareStart(int width, int share, int numShares) {
+        return share == numShares ? width : (int) ((long) width * share / numShares) / 16 * 16;
+    }
+
+    /** One pass over all products, in seconds. */
+    public double seconds() {
+        return members().run(this::runAll);
+    }
+
+    private void runAll(int member) {
+        Product[] mine = products[member];
+        int numLayers = matrices[0].count();
+        for (int layer = 0; layer < numLayers; layer++) {
+            for (int i = 0; i < mine.length; i++) {
+                if (!isLmHead[member][i]) {
+                    mine[i].run(layer);
+                }
+            }
+        }
+        for (int i = 0; i < mine.length; i++) {
+            if (isLmHead[member][i]) {
+                mine[i].run(0);
+            }
+        }
+    }
+
+    private double bestSeconds() {
+        seconds(); // touches the memory, makes the thread teams
+        double best = Double.POSITIVE_INFINITY;
+        for (int i = 0; i < NUM_TRIES; i++) {
+            best = Math.min(best, seconds());
+        }
+        return best;
+    }
+
+    /** Which way was fastest. */
+    public String describe() {
+        return way.describe();
+    }
+
+    /** Floating-point operations of one pass. */
+    public double flops() {
+        double flops = 0;
+        for (Matrix matrix : matrices) {
+            flops += 2.0 * matrix.rows() * matrix.depth() * matrix.width() * matrix.count();
+        }
+        return flops;
+    }
+
+    @Override
+    public void close() {
+        members().run(member -> {
+            for (Product product : products[member]) {
+                product.close();
+            }
+            dnnl_stream_destroy(streams[member]);
+        });
+        conductor.close();
+    }
+}

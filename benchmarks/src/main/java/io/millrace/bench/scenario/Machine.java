@@ -1,0 +1,58 @@
+package io.millrace.bench.scenario;
+
+import io.millrace.backend.Dtype;
+import io.millrace.bench.ceiling.Ceilings;
+import io.millrace.bench.report.Report;
+import io.millrace.model.ModelDirectory;
+import io.millrace.model.ModelSpec.Weight;
+import io.millrace.model.StorageType;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.stream.Stream;
+
+/** Facts of the machine and of the run that belong to every report. */
+final class Machine {
+    private Machine() {}
+
+    static Report newReport(String scenario, BenchSettings settings) {
+        return new Report(scenario)
+                .config("model", settings.model().shape().name())
+                .config("random_weights", settings.model().isRandom())
+                .config("dtype", isBfloat16(settings) ? "bfloat16" : "float32")
+                .config("num_threads", settings.numCeilingThreads())
+                .config("full", settings.full())
+                .config("seed", settings.seed())
+                .config("cpu", cpuModel())
+                .config("num_cores", Runtime.getRuntime().availableProcessors())
+                .config("java", System.getProperty("java.vm.name") + " " + System.getProperty("java.runtime.version"))
+                .config("onednn", Ceilings.libraryVersion())
+                .config("load_average_at_start", loadAverage());
+    }
+
+    /** Whether the engine computes in bfloat16 with these settings: the rule of its device, asked in advance. */
+    static boolean isBfloat16(BenchSettings settings) {
+        if (settings.dtype() != Dtype.AUTO) {
+            return settings.dtype() == Dtype.BFLOAT16;
+        }
+        StorageType stored = ModelDirectory.open(settings.model().directory())
+                .weight(Weight.QUERY, 0)
+                .storageType();
+        return Ceilings.hasBfloat16() && (stored == StorageType.BF16 || stored == StorageType.F16);
+    }
+
+    private static double loadAverage() {
+        return java.lang.management.ManagementFactory.getOperatingSystemMXBean().getSystemLoadAverage();
+    }
+
+    private static String cpuModel() {
+        try (Stream<String> lines = Files.lines(Path.of("/proc/cpuinfo"))) {
+            return lines.filter(line -> line.startsWith("model name"))
+                    .map(line -> line.substring(line.indexOf(':') + 1).strip())
+                    .findFirst()
+                    .orElse("unknown");
+        } catch (IOException e) {
+            return "unknown";
+        }
+    }
+}
