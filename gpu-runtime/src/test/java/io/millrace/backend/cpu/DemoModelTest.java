@@ -136,7 +136,7 @@ class DemoModelTest {
     /** With the frequencies that the engine really uses, the difference of frequencies is part of the logit error. */
     @Test
     void float32AgreesUpToTheNoise() {
-        compareFloat32(model.spec().rope(), 5e-2, 0.5);
+        compareFloat32(model.spec().rope(), 5e-2, 0.95);
     }
 
     private static void compareFloat32(RopeSpec rope, double maxError, double minComparedShare) {
@@ -149,14 +149,17 @@ class DemoModelTest {
         double worstMargin = 0;
         for (Expected expected : EXPECTED) {
             Answer answer = answers.get(expected.id);
-            numPositions += expected.ids.length;
-            for (int i = 0; i < expected.ids.length && expected.margins[i] >= noise; i++) {
-                String place = expected.id + ", output position " + i;
-                assertTrue(i < answer.ids.size(), () -> place + ": the answer has ended");
-                assertEquals(expected.ids[i], answer.ids.get(i), place);
+            int parting = Arrays.mismatch(expected.ids, answer.ids());
+            int numAgreeing = parting < 0 ? expected.ids.length : parting;
+            assertTrue(
+                    parting < 0 || parting < expected.ids.length && expected.margins[parting] < noise,
+                    () -> expected.id + " parts at output position " + parting + ", with a noise of " + noise
+                            + " and margins of " + Arrays.toString(expected.margins));
+            for (int i = 0; i < numAgreeing; i++) {
                 worstMargin = Math.max(worstMargin, Math.abs(expected.margins[i] - answer.margins.get(i)));
-                numCompared++;
             }
+            numPositions += expected.ids.length;
+            numCompared += numAgreeing;
         }
         System.out.printf(
                 "millrace-tiny float32: %d of 200 answers equal, %d of %d positions compared, largest logit error %.1e,"
