@@ -83,7 +83,8 @@ public final class BatchRun {
     public boolean run() throws InterruptedException {
         try (RunLock lock = RunLock.acquire(state)) {
             InputFile input = InputFile.read(options.input());
-            boolean fresh = manifest(input).claim(state);
+            Optional<RestorePoint> from = RestorePoints.newest(options.cluster());
+            boolean fresh = manifest(input).claim(state, from.isPresent() || Files.exists(file("drained.json")));
             if (Files.exists(file("done.json")) && outputsExist()) {
                 out.println("batch is done already: " + options.output() + " is complete; to run it again, delete "
                         + state);
@@ -91,7 +92,7 @@ public final class BatchRun {
             }
             if (!Files.exists(file("drained.json"))) {
                 RunTotals totals = RunTotals.open(state);
-                Optional<JobCounts> counts = drain(input, totals, fresh);
+                Optional<JobCounts> counts = drain(input, totals, fresh, from);
                 if (counts.isEmpty()) {
                     return false;
                 }
@@ -126,8 +127,8 @@ public final class BatchRun {
     }
 
     /** Runs the job until every record is answered and committed; empty when it was asked to stop before. */
-    private Optional<JobCounts> drain(InputFile input, RunTotals totals, boolean fresh) throws InterruptedException {
-        Optional<RestorePoint> from = RestorePoints.newest(options.cluster());
+    private Optional<JobCounts> drain(InputFile input, RunTotals totals, boolean fresh, Optional<RestorePoint> from)
+            throws InterruptedException {
         from.ifPresentOrElse(
                 point -> out.println("resuming from " + point.describe()),
                 () -> out.println(
@@ -135,7 +136,11 @@ public final class BatchRun {
                                 ? "starting: " + input.numRecords() + " records in " + options.input()
                                 : "starting from the beginning: the last start left no complete checkpoint"));
         if (from.isEmpty()) {
-            discardParts();
+            // Part files of a start that completed no checkpoint belong to nothing.
+            discard(options.partsDirectory());
+        }
+        if (fresh) {
+            discard(file("guard"));
         }
         try (EmbeddedCluster cluster = EmbeddedCluster.start(options.cluster())) {
             out.println("Flink web UI: " + cluster.webAddress());
@@ -166,9 +171,7 @@ public final class BatchRun {
                     out.println("the job was stopped from outside; the same command goes on with it");
                     yield Optional.empty();
                 }
-                case FAILED ->
-                    throw new ClusterException("the job failed: " + cluster.failure(job)
-                            + "; the same command goes on from its last checkpoint");
+                case FAILED -> throw cluster.failure(job, "the same command goes on from its last checkpoint");
             };
         }
     }
@@ -230,12 +233,11 @@ public final class BatchRun {
         cluster.cancel(job);
     }
 
-    /** Part files of a start that completed no checkpoint belong to nothing. */
-    private void discardParts() {
+    private static void discard(Path directory) {
         try {
-            EmbeddedCluster.deleteRecursively(options.partsDirectory());
+            EmbeddedCluster.deleteRecursively(directory);
         } catch (IOException e) {
-            throw new UncheckedIOException(options.partsDirectory() + " could not be emptied: " + e.getMessage(), e);
+            throw new UncheckedIOException(directory + " could not be deleted: " + e.getMessage(), e);
         }
     }
 

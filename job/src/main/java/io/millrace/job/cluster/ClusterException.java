@@ -14,10 +14,15 @@ public final class ClusterException extends RuntimeException {
 
     /** What the innermost cause says: what a user can act on, without Flink's wrappings. */
     public static String rootMessage(Throwable failure) {
+        Throwable root = root(failure);
+        return root.getMessage() == null ? root.toString() : root.getMessage();
+    }
+
+    static Throwable root(Throwable failure) {
         Throwable root = failure;
         while (root.getCause() != null && root.getCause() != root) {
             root = root.getCause();
         }
-        return root.getMessage() == null ? root.toString() : root.getMessage();
+        return root;
     }
 }

@@ -1,5 +1,7 @@
 package io.millrace.job.cluster;
 
+import io.millrace.engine.InvalidConfigException;
+import io.millrace.model.InvalidModelException;
 import io.millrace.operators.InferencePipeline;
 import io.millrace.operators.inference.JobCounts;
 import io.millrace.operators.inference.JobCountsRequest;
@@ -117,13 +119,22 @@ public final class EmbeddedCluster implements AutoCloseable {
         }
     }
 
-    /** The fault that made the job restart or fail last, with its time; empty where there was none. */
-    public Optional<String> fault(JobID job) {
+    /**
+     * A fault of the job.
+     *
+     * @param root its innermost cause
+     * @param at when it happened, milliseconds since the epoch
+     */
+    record Fault(Throwable root, long at) {}
+
+    /** The fault that made the job restart or fail last; empty where there was none. */
+    Optional<Fault> fault(JobID job) {
         return Optional.ofNullable(await("the job's state", cluster.getArchivedExecutionGraph(job))
                         .getFailureInfo())
-                .map(fault -> ClusterException.rootMessage(
-                                fault.getException().deserializeError(EmbeddedCluster.class.getClassLoader()))
-                        + " (at " + java.time.Instant.ofEpochMilli(fault.getTimestamp()) + ")");
+                .map(info -> new Fault(
+                        ClusterException.root(
+                                info.getException().deserializeError(EmbeddedCluster.class.getClassLoader())),
+                        info.getTimestamp()));
     }
 
     /**
@@ -161,13 +172,24 @@ public final class EmbeddedCluster implements AutoCloseable {
         return await("the job's result", cluster.requestJobResult(job));
     }
 
-    /** The failure of a job that has ended in one, as the user should read it. */
-    public String failure(JobID job) {
-        return result(job)
+    /**
+     * The failure of a job that has ended in one, to be thrown: settings and models that cannot work as what they are, anything
+     * else with the advice.
+     */
+    public RuntimeException failure(JobID job, String advice) {
+        Throwable root = result(job)
                 .getSerializedThrowable()
-                .map(thrown ->
-                        ClusterException.rootMessage(thrown.deserializeError(EmbeddedCluster.class.getClassLoader())))
-                .orElse("no cause given");
+                .map(thrown -> ClusterException.root(thrown.deserializeError(EmbeddedCluster.class.getClassLoader())))
+                .orElseGet(() -> new ClusterException("no cause given"));
+        if (isHopeless(root)) {
+            return (RuntimeException) root;
+        }
+        return new ClusterException("the job failed: " + ClusterException.rootMessage(root) + "; " + advice, root);
+    }
+
+    /** Whether a fault is one that no restart mends: a setting or a model that cannot work. */
+    static boolean isHopeless(Throwable root) {
+        return root instanceof InvalidConfigException || root instanceof InvalidModelException;
     }
 
     @Override

@@ -32,7 +32,7 @@ public final class JobWatch {
     private final EmbeddedCluster cluster;
     private final JobID job;
     private JobCounts lastCounts;
-    private String lastFault = "";
+    private long lastFaultAt;
 
     public JobWatch(EmbeddedCluster cluster, JobID job) {
         this.cluster = cluster;
@@ -44,6 +44,8 @@ public final class JobWatch {
      *
      * @param stop ends the watch
      * @param onCounts gets every complete set of counts, on this thread
+     * @throws io.millrace.engine.InvalidConfigException if the job fails over a setting that no restart mends
+     * @throws io.millrace.model.InvalidModelException if it fails over the model
      */
     public End until(StopSignal stop, Consumer<JobCounts> onCounts) throws InterruptedException {
         while (true) {
@@ -64,7 +66,7 @@ public final class JobWatch {
                     return End.ANSWERED;
                 }
             } else {
-                warnOfFault();
+                lookForFault();
             }
             stop.await(POLL_PERIOD);
         }
@@ -75,10 +77,17 @@ public final class JobWatch {
         return Optional.ofNullable(lastCounts);
     }
 
-    private void warnOfFault() {
-        cluster.fault(job).filter(fault -> !fault.equals(lastFault)).ifPresent(fault -> {
-            lastFault = fault;
-            LOG.warn("the job restarts from its last checkpoint after a fault: {}", fault);
-        });
+    private void lookForFault() {
+        Optional<EmbeddedCluster.Fault> fault = cluster.fault(job);
+        if (fault.isEmpty() || fault.get().at() == lastFaultAt) {
+            return;
+        }
+        lastFaultAt = fault.get().at();
+        if (EmbeddedCluster.isHopeless(fault.get().root())) {
+            throw (RuntimeException) fault.get().root();
+        }
+        LOG.warn(
+                "the job restarts from its last checkpoint after a fault: {}",
+                ClusterException.rootMessage(fault.get().root()));
     }
 }

@@ -31,10 +31,12 @@ public record Manifest(int version, Map<String, String> facts) {
     /**
      * Writes the manifest where there is none yet, else compares.
      *
+     * @param resumable whether the directory holds anything to go on from; without that a manifest of other facts, left by a
+     *     start that failed at once, is replaced
      * @return true if the directory was fresh, false if it holds a job with these facts
      * @throws StateException if it holds another job; the message lists every difference
      */
-    public boolean claim(Path stateDirectory) {
+    public boolean claim(Path stateDirectory, boolean resumable) {
         Path file = stateDirectory.resolve("manifest.json");
         Optional<Manifest> recorded = AtomicFiles.read(file, Manifest.class);
         if (recorded.isEmpty()) {
@@ -42,6 +44,10 @@ public record Manifest(int version, Map<String, String> facts) {
             return true;
         }
         List<String> differences = recorded.get().differences(this);
+        if (!differences.isEmpty() && !resumable) {
+            AtomicFiles.write(file, this);
+            return true;
+        }
         if (!differences.isEmpty()) {
             throw new StateException(
                     "state directory " + stateDirectory + " belongs to another job and is not resumed:\n  "

@@ -73,8 +73,8 @@ public final class StreamRun {
         try (RunLock lock = RunLock.acquire(state)) {
             refuseWhenDone();
             JobGraph graph = new KafkaEnds(options).checkedGraph();
-            manifest().claim(state);
             Optional<RestorePoint> from = RestorePoints.newest(options.cluster());
+            manifest().claim(state, from.isPresent());
             out.println(from.map(point -> "going on from " + point.describe())
                     .orElse("starting at the " + options.from().name().toLowerCase(java.util.Locale.ROOT)
                             + " offsets of " + options.promptsTopic()));
@@ -111,9 +111,7 @@ public final class StreamRun {
             case ANSWERED -> commitAll(cluster, job);
             case STOP_REQUESTED -> stopEarly(cluster, job);
             case STOPPED -> out.println("the job was stopped; the next start goes on from where it was");
-            case FAILED ->
-                throw new ClusterException("the job failed: " + cluster.failure(job)
-                        + "; the next start goes on from its last checkpoint");
+            case FAILED -> throw cluster.failure(job, "the next start goes on from its last checkpoint");
         }
         return new Outcome(end == JobWatch.End.ANSWERED, watch.lastCounts());
     }
