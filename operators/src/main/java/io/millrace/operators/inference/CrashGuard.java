@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.UUID;
 import org.apache.flink.core.fs.FSDataOutputStream;
+import org.apache.flink.core.fs.FileStatus;
 import org.apache.flink.core.fs.FileSystem;
 import org.apache.flink.core.fs.FileSystem.WriteMode;
 import org.apache.flink.core.fs.Path;
@@ -16,29 +17,33 @@ import org.slf4j.LoggerFactory;
 /**
  * Keeps a request that kills its engine, or the whole process, from restarting the job for ever.
  *
- * <p>It counts starts that no completed checkpoint followed, in a small durable file, since a dead JVM forgets Flink's
- * attempt numbers. After two of them the operator is cautious: it admits one request at a time, in the whole job, and the
- * request's uid is written to the {@code alone} file first. If the engine dies then, the request is condemned. If the
- * process dies, the next start finds the file and counts a strike; two strikes condemn (one could be a coincidence: a
- * machine switched off). A condemned request goes to the dead letters when it is met again.
+ * <p>It counts starts that ended badly (the engine died, or the process did) with no progress in a checkpoint since, in a
+ * small durable file: a dead JVM forgets Flink's attempt numbers. After two of them the operator is cautious: it admits one
+ * request at a time, in the whole job, and the request's uid is written to the {@code alone} file first. If the engine dies
+ * then, the request is condemned. If the process dies, the next start finds the file, counts a strike and is cautious at
+ * once; two strikes condemn (one could be a coincidence: a machine switched off). A condemned request goes to the dead
+ * letters when it is met again.
  *
- * <p>Caution ends with a completed checkpoint once a condemned request was put aside, or as many requests passed alone as
- * an engine holds at once, so that the culprit must have been among them.
+ * <p>Caution ends with a checkpoint once a condemned request was put aside, or as many requests passed alone as an engine
+ * holds at once, so that the culprit must have been among them.
  *
  * <p>Task thread only; subtasks of one job share the directory.
  */
 final class CrashGuard {
     private static final Logger LOG = LoggerFactory.getLogger(CrashGuard.class);
-    private static final int MAX_STARTS_WITHOUT_CHECKPOINT = 2;
+    private static final int MAX_BAD_STARTS = 2;
     private static final int CONDEMNING_STRIKES = 2;
+    private static final String STRIKES_PREFIX = "strikes-";
 
     private final Path directory;
     private final FileSystem files;
     private final String subtask;
     private final String execution;
     private final int numRequestsToPass;
+    private final int numStarts;
+    private final boolean anyStrikes;
     private boolean cautious;
-    private boolean checkpointed;
+    private boolean engineDied;
     private boolean putAside;
     private int numPassed;
     private String alone;
@@ -54,14 +59,15 @@ final class CrashGuard {
         this.execution = execution;
         this.numRequestsToPass = numRequestsToPass;
         files.mkdirs(this.directory);
-        int numStarts = readInt(startsFile()) + 1;
+        numStarts = readInt(startsFile()) + 1;
         writeInt(startsFile(), numStarts);
-        countStrike();
-        if (numStarts > MAX_STARTS_WITHOUT_CHECKPOINT) {
+        boolean diedAlone = countStrike();
+        anyStrikes = anyStrikesFile();
+        if (numStarts > MAX_BAD_STARTS || diedAlone) {
             cautious = true;
             LOG.warn(
-                    "start {} without a completed checkpoint in between: requests are admitted one at a time until the one "
-                            + "at fault is found or {} have passed; throughput is low meanwhile",
+                    "this is start {} with no progress since the engine or the process died: requests are admitted one at a "
+                            + "time until the one at fault is found or {} have passed; throughput is low meanwhile",
                     numStarts,
                     numRequestsToPass);
         }
@@ -71,9 +77,9 @@ final class CrashGuard {
         return cautious;
     }
 
-    /** Whether the request was found to kill its engine or process. Only asked, and only true, while cautious. */
+    /** Whether the request was found to kill its engine or process. */
     boolean isCondemned(String uid) throws IOException {
-        return cautious && readInt(strikesFile(uid)) >= CONDEMNING_STRIKES;
+        return anyStrikes && readInt(strikesFile(uid)) >= CONDEMNING_STRIKES;
     }
 
     /** A condemned request went to the dead letters. */
@@ -108,7 +114,8 @@ final class CrashGuard {
     }
 
     /** The engine died: what it was running alone is to blame. Returns its uid, or null if it was not alone. */
-    String condemnAlone() throws IOException {
+    String engineDied() throws IOException {
+        engineDied = true;
         if (alone != null) {
             writeInt(strikesFile(alone), CONDEMNING_STRIKES);
             LOG.error("request {} killed its engine while it ran alone; it will go to the dead letters", alone);
@@ -116,36 +123,54 @@ final class CrashGuard {
         return alone;
     }
 
-    void checkpointCompleted() throws IOException {
-        if (!checkpointed) {
-            checkpointed = true;
-            writeInt(startsFile(), 0);
+    /**
+     * A checkpoint completed that was taken after the engine had got further in this start: with everything it took over,
+     * and with something at all.
+     */
+    void progressCheckpointed() throws IOException {
+        if (cautious && (alone != null || !putAside && numPassed < numRequestsToPass)) {
+            return;
         }
-        if (cautious && alone == null && (putAside || numPassed >= numRequestsToPass)) {
+        if (cautious) {
             cautious = false;
             LOG.info("requests are admitted together again");
         }
+        writeInt(startsFile(), 0);
     }
 
-    /** The task ends in an orderly way: nothing that runs now is to blame. */
+    /** The task ends. Unless the engine died, nothing that runs now is to blame, and the start does not count. */
     void close() throws IOException {
         if (alone != null) {
             files.delete(aloneFile(), false);
             alone = null;
         }
+        if (!engineDied) {
+            writeInt(startsFile(), Math.min(readInt(startsFile()), numStarts - 1));
+        }
     }
 
-    private void countStrike() throws IOException {
+    /** Whether the process died while a request ran alone. */
+    private boolean countStrike() throws IOException {
         synchronized (CrashGuard.class) {
             String[] lines = files.exists(aloneFile()) ? readLines(aloneFile()) : new String[0];
             if (lines.length != 3 || lines[0].equals(execution)) {
-                return;
+                return false;
             }
             int numStrikes = readInt(strikesFile(lines[2])) + 1;
             writeInt(strikesFile(lines[2]), numStrikes);
             files.delete(aloneFile(), false);
             LOG.warn("the process died while request {} ran alone: strike {}", lines[2], numStrikes);
+            return true;
         }
+    }
+
+    private boolean anyStrikesFile() throws IOException {
+        for (FileStatus file : files.listStatus(directory)) {
+            if (file.getPath().getName().startsWith(STRIKES_PREFIX)) {
+                return true;
+            }
+        }
+        return false;
     }
 
     private Path startsFile() {
@@ -157,7 +182,7 @@ final class CrashGuard {
     }
 
     private Path strikesFile(String uid) {
-        return new Path(directory, "strikes-" + UUID.nameUUIDFromBytes(uid.getBytes(StandardCharsets.UTF_8)));
+        return new Path(directory, STRIKES_PREFIX + UUID.nameUUIDFromBytes(uid.getBytes(StandardCharsets.UTF_8)));
     }
 
     private int readInt(Path file) throws IOException {

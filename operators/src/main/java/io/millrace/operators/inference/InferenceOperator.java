@@ -86,6 +86,9 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
     private transient boolean inputEnded;
     private transient long numRestoredTokens;
     private transient long numRestoredRequests;
+    private transient int numBegunWithoutNews; // taken over with progress, and not a token further yet
+    private transient boolean drewTokens;
+    private transient long firstCheckpointWithProgress;
 
     InferenceOperator(
             StreamOperatorParameters<Completion> parameters,
@@ -105,6 +108,7 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
     public void initializeState(StateInitializationContext context) throws Exception {
         super.initializeState(context);
         ledger = new LinkedHashMap<>();
+        firstCheckpointWithProgress = Long.MAX_VALUE;
         waiting = new WaitingRequests();
         state = new RequestState(context.getKeyedStateStore());
         countsState = context.getOperatorStateStore()
@@ -124,6 +128,7 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
         nextArrival = Math.max(nextArrival, request.getArrival() + 1);
         numRestoredRequests++;
         if (progress != null) {
+            numBegunWithoutNews++;
             progress.getSamples()
                     .forEach(s -> numRestoredTokens += s.getTokenIds().remaining() / Integer.BYTES);
         }
@@ -266,37 +271,33 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
         while (!waiting.isEmpty() && hasRoom(waiting.first().numSamples())) {
             WaitingRequests.Waiting next = waiting.first();
             setCurrentKey(next.key());
-            if (guard.isCautious() && !admitCautiously(next)) {
-                return;
+            LedgerEntry entry = new LedgerEntry(state.request(next.uid()), state.progress(next.uid()));
+            if (guard.isCondemned(next.uid())) {
+                waiting.removeFirst();
+                putAside(entry);
+                continue;
             }
-            if (waiting.isEmpty() || waiting.first() != next) {
-                continue; // it was condemned and put aside
+            if (guard.isCautious() && !guard.tryEnter(next.uid())) {
+                return; // another subtask has the job's one place; the periodic report tries again
             }
             waiting.removeFirst();
-            LedgerEntry entry = new LedgerEntry(state.request(next.uid()), state.progress(next.uid()));
             ledger.put(next.uid(), entry);
             numSequencesInEngine += entry.numUnfinished();
             engine.submit(entry.toRequest());
         }
     }
 
-    /** False if another subtask has the job's one place; the periodic report tries again. */
-    private boolean admitCautiously(WaitingRequests.Waiting next) throws Exception {
-        if (guard.isCondemned(next.uid())) {
-            waiting.removeFirst();
-            LedgerEntry entry = new LedgerEntry(state.request(next.uid()), state.progress(next.uid()));
-            state.remove(next.uid());
-            guard.putAside();
-            fail(
-                    entry.request(),
-                    entry.emittedIndices(),
-                    new ErrorInfo(
-                            "poison_request",
-                            "the engine or its process died while this request ran alone",
-                            "send it to a test job and report the failure; change it before sending it again"));
-            return true;
-        }
-        return guard.tryEnter(next.uid());
+    private void putAside(LedgerEntry entry) throws Exception {
+        numBegunWithoutNews -= entry.takeBegun() ? 1 : 0;
+        state.remove(entry.uid());
+        guard.putAside();
+        fail(
+                entry.request(),
+                entry.emittedIndices(),
+                new ErrorInfo(
+                        "poison_request",
+                        "the engine or its process died while this request ran alone",
+                        "send it to a test job and report the failure; change it before sending it again"));
     }
 
     // ------------------------------------------------------------------ mails from the engine
@@ -333,7 +334,7 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
             apply(report);
         }
         if (death != null) {
-            guard.condemnAlone();
+            guard.engineDied();
             throw new IOException("the inference engine died: " + death, death);
         }
         admitWaiting();
@@ -368,6 +369,8 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
     private void apply(LedgerEntry entry, StepReport.SampleDelta delta) throws Exception {
         entry.sample(delta.sample()).append(delta.tokenIds(), delta.logprobs());
         entry.setChanged(true);
+        drewTokens = true;
+        numBegunWithoutNews -= entry.takeBegun() ? 1 : 0;
         StepReport.Finished finished = delta.finished();
         if (finished == null) {
             return;
@@ -415,6 +418,7 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
     /** Takes a request out of ledger and state. Changes the current key. */
     private void forget(LedgerEntry entry) throws Exception {
         ledger.remove(entry.uid());
+        numBegunWithoutNews -= entry.takeBegun() ? 1 : 0;
         numSequencesInEngine -= entry.numUnfinished();
         setCurrentKey(entry.key());
         state.remove(entry.uid());
@@ -468,6 +472,9 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
                 entry.setChanged(false);
             }
         }
+        if (drewTokens && numBegunWithoutNews == 0) {
+            firstCheckpointWithProgress = Math.min(firstCheckpointWithProgress, context.getCheckpointId());
+        }
         countsState.update(List.of(RequestTallies.copy(counts)));
         fingerprintState.update(List.of(engine.numericFingerprint()));
     }
@@ -475,7 +482,9 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
     @Override
     public void notifyCheckpointComplete(long checkpointId) throws Exception {
         super.notifyCheckpointComplete(checkpointId);
-        guard.checkpointCompleted();
+        if (checkpointId >= firstCheckpointWithProgress) {
+            guard.progressCheckpointed();
+        }
         keepingKey(this::admitWaiting);
     }
 

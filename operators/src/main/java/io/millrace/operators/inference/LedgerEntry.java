@@ -26,6 +26,7 @@ final class LedgerEntry {
     private List<TokenLogprobs> promptLogprobs;
     private int numCachedTokens = -1;
     private boolean changed;
+    private boolean begun;
 
     /** @param progress what an earlier start generated, or null */
     LedgerEntry(LedgerRequest stored, RequestProgress progress) {
@@ -35,6 +36,7 @@ final class LedgerEntry {
         this.promptTokenIds = TokenBytes.decode(request.getPromptTokenIds());
         this.samples = new SampleLedger[sampling.n()];
         this.numUnfinished = sampling.n();
+        this.begun = progress != null;
         if (progress != null) {
             for (SampleProgress sample : progress.getSamples()) {
                 samples[sample.getSample()] = SampleLedger.restored(sample);
@@ -137,6 +139,13 @@ final class LedgerEntry {
 
     void setNumCachedTokens(int value) {
         numCachedTokens = value;
+    }
+
+    /** True once for a request that had begun before this start. */
+    boolean takeBegun() {
+        boolean was = begun;
+        begun = false;
+        return was;
     }
 
     /** Whether anything was learnt since the last checkpoint wrote the entry. */

@@ -19,17 +19,17 @@ class CrashGuardTest {
     private int numExecutions;
 
     @Test
-    void twoStartsWithoutACheckpointMakeTheThirdCautious() throws IOException {
+    void twoBadStartsMakeTheThirdCautious() throws IOException {
         assertFalse(start().isCautious());
         assertFalse(start().isCautious());
         assertTrue(start().isCautious());
     }
 
     @Test
-    void aCompletedCheckpointForgivesEarlierStarts() throws IOException {
+    void progressInACheckpointForgivesEarlierStarts() throws IOException {
         start();
         CrashGuard second = start();
-        second.checkpointCompleted();
+        second.progressCheckpointed();
         assertFalse(start().isCautious());
     }
 
@@ -37,7 +37,7 @@ class CrashGuardTest {
     void anEngineThatDiesCondemnsWhatItRanAlone() throws IOException {
         CrashGuard guard = cautious();
         assertTrue(guard.tryEnter("poison"));
-        assertEquals("poison", guard.condemnAlone());
+        assertEquals("poison", guard.engineDied());
         guard.close();
         CrashGuard next = start();
         assertTrue(next.isCondemned("poison"));
@@ -51,6 +51,26 @@ class CrashGuardTest {
         assertFalse(afterOne.isCondemned("poison"));
         assertTrue(afterOne.tryEnter("poison"));
         assertTrue(start().isCondemned("poison"));
+    }
+
+    @Test
+    void aProcessThatDiesOnARequestAloneMakesTheNextStartCautiousWhateverWasCheckpointed() throws IOException {
+        CrashGuard guard = cautious();
+        guard.putAside();
+        guard.progressCheckpointed();
+        assertFalse(guard.isCautious());
+        CrashGuard next = cautious();
+        assertTrue(next.tryEnter("poison"));
+        assertTrue(start().isCautious());
+    }
+
+    @Test
+    void startsThatEndInAnOrderlyWayDoNotCount() throws IOException {
+        for (int i = 0; i < 5; i++) {
+            CrashGuard guard = start();
+            assertFalse(guard.isCautious());
+            guard.close();
+        }
     }
 
     @Test
@@ -82,22 +102,22 @@ class CrashGuardTest {
     @Test
     void cautionEndsOnlyWhenTheCulpritMustHavePassed() throws IOException {
         CrashGuard guard = cautious();
-        guard.checkpointCompleted();
+        guard.progressCheckpointed();
         assertTrue(guard.isCautious());
         for (int i = 0; i < NUM_TO_PASS; i++) {
             assertTrue(guard.tryEnter("r" + i));
             guard.leave("r" + i);
         }
-        guard.checkpointCompleted();
+        guard.progressCheckpointed();
         assertFalse(guard.isCautious());
     }
 
     @Test
-    void cautionEndsOnceTheCulpritIsPutAsideAndThatIsCheckpointed() throws IOException {
+    void cautionEndsOnceTheCulpritIsPutAside() throws IOException {
         CrashGuard guard = cautious();
         guard.putAside();
         assertTrue(guard.isCautious());
-        guard.checkpointCompleted();
+        guard.progressCheckpointed();
         assertFalse(guard.isCautious());
     }
 
