@@ -51,7 +51,7 @@ def margins(answer):
     return [top[0]["logprob"] - top[1]["logprob"] for top in tops]
 
 
-def compare(expected, answers, summary):
+def compare(expected, answers, summary, max_error=None):
     """Prints what agrees; returns the exit code."""
     by_id = {answer["request_id"]: answer for answer in answers if "token_ids" in answer}
     faults = []
@@ -76,8 +76,9 @@ def compare(expected, answers, summary):
         largest_error = max(largest_error, *differences, 0.0)
     noise = 4 * largest_error
     dtype = next((name for name in MAX_ERROR if f"/{name}/" in summary.get("numeric_fingerprint", "")), "float32")
-    if largest_error > MAX_ERROR[dtype] + MARGIN_ROUNDING:
-        faults.append(f"the margins differ by {largest_error:.2e}, {dtype} explains at most {MAX_ERROR[dtype]:.0e}")
+    limit = MAX_ERROR[dtype] if max_error is None else max_error
+    if largest_error > limit + MARGIN_ROUNDING:
+        faults.append(f"the margins differ by {largest_error:.2e}, at most {limit:.0e} is accepted for {dtype}")
 
     num_positions = sum(len(chat["greedy_token_ids"]) for chat in expected)
     if num_agreeing < MIN_COMPARED_SHARE * num_positions:
@@ -111,6 +112,7 @@ def main():
     comparison.add_argument("expected")
     comparison.add_argument("answers")
     comparison.add_argument("--summary")
+    comparison.add_argument("--max-error", type=float, help="largest difference of margins to accept")
     args = parser.parse_args()
     expected = read_lines(args.expected)
     if args.command == "prompts":
@@ -120,7 +122,7 @@ def main():
     if args.summary:
         with open(args.summary, encoding="utf-8") as file:
             summary = json.load(file)
-    return compare(expected, read_lines(args.answers), summary)
+    return compare(expected, read_lines(args.answers), summary, args.max_error)
 
 
 if __name__ == "__main__":
