@@ -1,15 +1,17 @@
 package io.millrace.backend.cpu;
 
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The process's compute threads. All of them run each submitted program together, as one crew: every worker executes the
- * whole program, work is shared out inside it by {@link Worker#nextTask} or by worker index, and {@link Worker#barrier}
- * separates its phases. Programs of several backends run one after another, in order of submission, so that two engines
- * in one process share the cores rather than fight for them.
+ * The process's compute threads. All of them run each submitted program together, as one crew: every worker walks through
+ * the whole program, which is a sequence of phases, and the tasks of a phase are shared out among the workers that are
+ * there. A phase is over when its tasks are done, not when every worker has come by: one that the operating system keeps
+ * off its core holds nobody up, and later skips what the others did without it. Programs of several backends run one
+ * after another, in order of submission, so that two engines in one process share the cores rather than fight for them.
  *
  * <p>Waiting workers spin for a short while and then park. {@link #submit} may be called by any thread.
  */
@@ -26,7 +28,7 @@ final class ComputeThreads {
 
     /** What a crew runs. */
     interface Program {
-        /** Runs on every worker; an exception ends the program on all of them. */
+        /** Runs on every worker; an exception ends the program on all of them. Workers must agree on the phases. */
         void run(Worker worker);
     }
 
@@ -123,18 +125,17 @@ final class ComputeThreads {
     /** A submitted program on its way through the workers. */
     static final class Job {
         private final Program program;
-        private final int numWorkers;
-        private final AtomicInteger numArrived = new AtomicInteger();
-        private final AtomicInteger nextTask = new AtomicInteger();
+        /** The current phase in the upper half, its next task in the lower. */
+        private final AtomicLong phaseAndTask = new AtomicLong();
+
+        private final AtomicInteger numTasksDone = new AtomicInteger();
         private final AtomicInteger numRunning;
-        private volatile int phase;
         private volatile Throwable failure;
         private volatile Job next;
         private volatile Thread awaiter;
 
         private Job(Program program, int numWorkers) {
             this.program = program;
-            this.numWorkers = numWorkers;
             this.numRunning = new AtomicInteger(numWorkers);
         }
 
@@ -187,6 +188,8 @@ final class ComputeThreads {
         private final Thread thread;
         private volatile boolean isParked;
         private Job job;
+        private int phase;
+        private int numTasks;
 
         private Worker(int index, Job first) {
             this.index = index;
@@ -204,50 +207,69 @@ final class ComputeThreads {
             return workers.length;
         }
 
-        /** Next number of the current phase, from 0, each given to one worker only. */
+        /**
+         * Enters the program's next phase and takes one of its tasks; see {@link #nextTask}. All workers must give the
+         * same number; a phase of no tasks is none.
+         */
+        int firstTask(int ofNumTasks) {
+            if (ofNumTasks == 0) {
+                return -1;
+            }
+            numTasks = ofNumTasks;
+            return takeTask();
+        }
+
+        /**
+         * Ends the task taken before and takes another one. Returns -1 once the whole phase is over; what any worker
+         * wrote in it is then visible to all.
+         */
         int nextTask() {
-            return job.nextTask.getAndIncrement();
-        }
-
-        /** First of this worker's share of count things; the share ends where the next worker's begins. */
-        int shareStart(int count) {
-            return (int) ((long) count * index / workers.length);
-        }
-
-        int shareEnd(int count) {
-            return (int) ((long) count * (index + 1) / workers.length);
-        }
-
-        /** Waits until every worker is here; what any of them wrote before is then visible to all. */
-        void barrier() {
-            Job current = job;
-            int phase = current.phase;
-            if (current.numArrived.incrementAndGet() == current.numWorkers) {
-                current.numArrived.set(0);
-                current.nextTask.set(0);
-                current.phase = phase + 1;
+            if (job.numTasksDone.incrementAndGet() == numTasks) {
+                job.numTasksDone.set(0);
+                job.phaseAndTask.set((phase + 1L) << 32);
                 wakeParked();
-            } else {
-                waitUntil(current, phase);
             }
-            if (current.failure != null) {
-                throw Abandoned.INSTANCE;
+            return takeTask();
+        }
+
+        private int takeTask() {
+            Job current = job;
+            while (true) {
+                long state = current.phaseAndTask.get();
+                int task = (int) state;
+                if (state >>> 32 != phase || task >= numTasks) {
+                    waitUntilOver(current);
+                    phase++;
+                    return -1;
+                }
+                if (current.phaseAndTask.compareAndSet(state, state + 1)) {
+                    return task;
+                }
             }
         }
 
-        private void waitUntil(Job current, int phase) {
-            long spinEnd = System.nanoTime() + spinNanos;
+        private boolean isOver(Job current) {
+            return current.phaseAndTask.get() >>> 32 != phase || current.failure != null;
+        }
+
+        private void waitUntilOver(Job current) {
+            long spinEnd = 0;
             int spins = 0;
-            while (current.phase == phase && current.failure == null) {
+            while (!isOver(current)) {
                 if ((++spins & 31) != 0) {
                     Thread.onSpinWait();
+                } else if (spinEnd == 0) {
+                    spinEnd = System.nanoTime() + spinNanos;
                 } else if (System.nanoTime() > spinEnd) {
                     isParked = true;
-                    if (current.phase == phase && current.failure == null) {
+                    if (!isOver(current)) {
                         LockSupport.park(this);
                     }
                     isParked = false;
                 }
+            }
+            if (current.failure != null) {
+                throw Abandoned.INSTANCE;
             }
         }
 
@@ -279,6 +301,7 @@ final class ComputeThreads {
             while (true) {
                 Job current = awaitNext();
                 job = current;
+                phase = 0;
                 if (current.program == null) {
                     current.endWorker();
                     return;

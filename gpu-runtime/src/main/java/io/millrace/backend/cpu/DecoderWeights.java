@@ -140,19 +140,21 @@ final class DecoderWeights implements AutoCloseable {
     }
 
     private void pack(ComputeThreads.Worker worker) {
+        int numPanels = 0;
+        for (PackedMatrix matrix : matrices) {
+            numPanels += matrix.numPanels();
+        }
         try (MatmulThread thread = new MatmulThread(1)) {
-            int task = worker.nextTask();
-            int first = 0;
-            for (PackedMatrix matrix : matrices) {
-                while (task < first + matrix.numPanels()) {
-                    matrix.packPanel(task - first, shapes, thread);
-                    task = worker.nextTask();
+            for (int task = worker.firstTask(numPanels); task >= 0; task = worker.nextTask()) {
+                int panel = task;
+                int index = 0;
+                while (panel >= matrices.get(index).numPanels()) {
+                    panel -= matrices.get(index++).numPanels();
                 }
-                first += matrix.numPanels();
+                matrices.get(index).packPanel(panel, shapes, thread);
             }
         }
-        worker.barrier();
-        if (worker.index() == 0) {
+        for (int task = worker.firstTask(1); task >= 0; task = worker.nextTask()) {
             matrices.forEach(PackedMatrix::finishPacking);
         }
     }

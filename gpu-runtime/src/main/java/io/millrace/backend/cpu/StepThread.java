@@ -11,11 +11,14 @@ import io.millrace.sampling.TokenLogprobs;
 /**
  * One compute thread's part in the decoder: pre-norm blocks of grouped-query attention and a gated MLP (Touvron et al.,
  * LLaMA), then the LM head for the rows that need logits. Every thread runs the same program; panels, rows and attention
- * pieces are shared out, and a barrier ends each phase. What follows a product element by element (residual add, gate) is
+ * pieces are shared out as the tasks of a phase. What follows a product element by element (residual add, gate) is
  * done on the panel while it is hot.
  */
 final class StepThread implements AutoCloseable {
     private static final float LOG2_E = 1.442695040888963407f;
+
+    /** Rows of a task of row-wise work: some microseconds' worth. */
+    private static final int ROWS_PER_TASK = 8;
 
     private final DecoderStep step;
     private final ModelSpec spec;
@@ -86,19 +89,19 @@ final class StepThread implements AutoCloseable {
     private static final ThreadLocal<StepTimer> NO_TIMER = ThreadLocal.withInitial(StepTimer::new);
 
     private void copyBlocks(BatchInput input) {
-        for (int i = worker.index(); i < spec.numLayers(); i += worker.numWorkers()) {
+        int numTasks = input.numCopies() == 0 ? 0 : spec.numLayers();
+        for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
             for (int copy = 0; copy < input.numCopies(); copy++) {
-                step.pool.copyBlock(i, input.copySources()[copy], input.copyDestinations()[copy]);
+                step.pool.copyBlock(task, input.copySources()[copy], input.copyDestinations()[copy]);
             }
         }
     }
 
-    /** Each thread embeds the rows that it norms next, slice by slice, so no barrier is needed in between. */
     private void embed(BatchInput input) {
         int hidden = spec.hiddenSize();
-        for (int start = 0; start < input.numTokens(); start += DecoderStep.MAX_SLICE_ROWS) {
-            int rows = Math.min(DecoderStep.MAX_SLICE_ROWS, input.numTokens() - start);
-            for (int r = start + worker.shareStart(rows); r < start + worker.shareEnd(rows); r++) {
+        int rows = input.numTokens();
+        for (int task = worker.firstTask(rowTasks(rows)); task >= 0; task = worker.nextTask()) {
+            for (int r = task * ROWS_PER_TASK; r < endOfTask(task, rows); r++) {
                 int id = input.tokenIds()[r];
                 if (id < 0 || id >= spec.vocabSize() || input.positions()[r] > step.maxPosition) {
                     step.noteFault(
@@ -114,28 +117,37 @@ final class StepThread implements AutoCloseable {
         }
     }
 
+    private static int rowTasks(int numRows) {
+        return (numRows + ROWS_PER_TASK - 1) / ROWS_PER_TASK;
+    }
+
+    private static int endOfTask(int task, int numRows) {
+        return Math.min(numRows, (task + 1) * ROWS_PER_TASK);
+    }
+
     private void projectQueriesKeysValues(BatchInput input, int layerIndex) {
         for (sliceStart = 0; sliceStart < input.numTokens(); sliceStart += DecoderStep.MAX_SLICE_ROWS) {
             int rows = Math.min(DecoderStep.MAX_SLICE_ROWS, input.numTokens() - sliceStart);
             norm(layer.attentionNorm(), rows);
             multiply(step.normed, 0, rows, layer.queryKeyValue(), storeQueryKeyValue);
-            int end = sliceStart + worker.shareEnd(rows);
-            for (int token = sliceStart + worker.shareStart(rows); token < end; token++) {
-                rotateAndStore(input, layerIndex, token);
+            for (int task = worker.firstTask(rowTasks(rows)); task >= 0; task = worker.nextTask()) {
+                for (int r = task * ROWS_PER_TASK; r < endOfTask(task, rows); r++) {
+                    rotateAndStore(input, layerIndex, sliceStart + r);
+                }
             }
         }
-        worker.barrier();
         timer.other();
     }
 
     /** Norms a slice of the residual stream into the left operand of the next product. */
     private void norm(float[] weight, int rows) {
         int hidden = spec.hiddenSize();
-        for (int r = worker.shareStart(rows); r < worker.shareEnd(rows); r++) {
-            kernels.rmsNorm(step.residual, (sliceStart + r) * hidden, weight, spec.rmsNormEps(), row, 0, hidden);
-            step.normed.put(r, 0, row, 0, hidden, halfScratch);
+        for (int task = worker.firstTask(rowTasks(rows)); task >= 0; task = worker.nextTask()) {
+            for (int r = task * ROWS_PER_TASK; r < endOfTask(task, rows); r++) {
+                kernels.rmsNorm(step.residual, (sliceStart + r) * hidden, weight, spec.rmsNormEps(), row, 0, hidden);
+                step.normed.put(r, 0, row, 0, hidden, halfScratch);
+            }
         }
-        worker.barrier();
         timer.other();
     }
 
@@ -163,12 +175,11 @@ final class StepThread implements AutoCloseable {
         int numKvHeads = spec.numKvHeads();
         for (int level = 0; level < plan.numLevels(); level++) {
             int numTasks = plan.numPieces(level) * numKvHeads;
-            for (int task = worker.nextTask(); task < numTasks; task = worker.nextTask()) {
+            for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
                 int piece = plan.piece(level, task / numKvHeads);
                 attention.run(
                         layerIndex, piece, task % numKvHeads, step.queryKeyValues, input.positions(), step.attended);
             }
-            worker.barrier();
         }
         timer.attention();
     }
@@ -187,7 +198,7 @@ final class StepThread implements AutoCloseable {
     private void multiply(ActivationBuffer source, int firstRow, int numRows, PackedMatrix matrix, Epilogue epilogue) {
         int numChunks = chunk(matrix.rowCounts(), numRows);
         int numTasks = numChunks * matrix.numPanels();
-        for (int task = worker.nextTask(); task < numTasks; task = worker.nextTask()) {
+        for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
             PackedPanel panel = matrix.panel(task / numChunks);
             int candidate = chunkCandidate[task % numChunks];
             int start = chunkStart[task % numChunks];
@@ -196,7 +207,6 @@ final class StepThread implements AutoCloseable {
             int column = matrix.panelStart(task / numChunks);
             epilogue.apply(products.tile(), start, rows, column, panel.shape().width());
         }
-        worker.barrier();
         timer.gemm();
     }
 
@@ -269,24 +279,28 @@ final class StepThread implements AutoCloseable {
 
     /** LM head and sampling, in slices of rows, so that scoring a long prompt does not need its rows × vocabulary. */
     private void computeLogits() {
-        int hidden = spec.hiddenSize();
         for (int start = 0; start < step.numLogitsRows(); start += step.maxLogitsRows) {
             int rows = Math.min(step.maxLogitsRows, step.numLogitsRows() - start);
-            for (int r = worker.shareStart(rows); r < worker.shareEnd(rows); r++) {
+            normLogitsRows(start, rows);
+            multiply(step.normed, 0, rows, step.weights.lmHead(), storeLogits);
+            for (int r = worker.firstTask(rows); r >= 0; r = worker.nextTask()) {
+                sample(start + r, r * spec.vocabSize());
+            }
+            timer.sampling();
+        }
+    }
+
+    private void normLogitsRows(int start, int rows) {
+        int hidden = spec.hiddenSize();
+        float[] weight = step.weights.finalNorm();
+        for (int task = worker.firstTask(rowTasks(rows)); task >= 0; task = worker.nextTask()) {
+            for (int r = task * ROWS_PER_TASK; r < endOfTask(task, rows); r++) {
                 int token = step.logitsRow(start + r).tokenIndex();
-                float[] weight = step.weights.finalNorm();
                 kernels.rmsNorm(step.residual, token * hidden, weight, spec.rmsNormEps(), row, 0, hidden);
                 step.normed.put(r, 0, row, 0, hidden, halfScratch);
             }
-            worker.barrier();
-            timer.other();
-            multiply(step.normed, 0, rows, step.weights.lmHead(), storeLogits);
-            for (int r = worker.nextTask(); r < rows; r = worker.nextTask()) {
-                sample(start + r, r * spec.vocabSize());
-            }
-            worker.barrier();
-            timer.sampling();
         }
+        timer.other();
     }
 
     private void sample(int index, int offset) {

@@ -5,8 +5,10 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicIntegerArray;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -23,13 +25,16 @@ class ComputeThreadsTest {
             AtomicInteger overlaps = new AtomicInteger();
             threads.run(worker -> {
                 for (int phase = 0; phase < phases; phase++) {
-                    if (phase > 0 && done.get(phase - 1) != tasks) {
-                        overlaps.incrementAndGet();
-                    }
-                    for (int task = worker.nextTask(); task < tasks; task = worker.nextTask()) {
+                    for (int task = worker.firstTask(tasks); task >= 0; task = worker.nextTask()) {
+                        if (phase > 0 && done.get(phase - 1) != tasks) {
+                            overlaps.incrementAndGet();
+                        }
                         done.incrementAndGet(phase);
                     }
-                    worker.barrier();
+                    if (done.get(phase) != tasks) {
+                        overlaps.incrementAndGet();
+                    }
+                    worker.firstTask(0);
                 }
             });
             assertEquals(0, overlaps.get());
@@ -51,21 +56,50 @@ class ComputeThreadsTest {
                 IllegalStateException thrown = assertThrows(
                         IllegalStateException.class,
                         () -> threads.run(worker -> {
-                            if (worker.index() == worker.numWorkers() - 1) {
-                                throw failure;
+                            for (int task = worker.firstTask(9); task >= 0; task = worker.nextTask()) {
+                                if (task == 5) {
+                                    throw failure;
+                                }
                             }
-                            worker.barrier();
                         }));
                 assertSame(failure, thrown);
                 AtomicInteger ran = new AtomicInteger();
-                threads.run(worker -> {
-                    worker.barrier();
-                    ran.incrementAndGet();
-                });
+                threads.run(worker -> ran.incrementAndGet());
                 assertEquals(numThreads, ran.get());
             }
         } finally {
             ComputeThreads.release(threads);
+        }
+    }
+
+    @Test
+    void aWorkerThatIsKeptAwayHoldsNobodyUp() {
+        ComputeThreads threads = ComputeThreads.acquire(2);
+        try {
+            CountDownLatch othersAreDone = new CountDownLatch(1);
+            AtomicInteger numTasks = new AtomicInteger();
+            threads.run(worker -> {
+                if (worker.index() == 1) {
+                    await(othersAreDone);
+                }
+                for (int phase = 0; phase < 100; phase++) {
+                    for (int task = worker.firstTask(3); task >= 0; task = worker.nextTask()) {
+                        numTasks.incrementAndGet();
+                    }
+                }
+                othersAreDone.countDown();
+            });
+            assertEquals(300, numTasks.get());
+        } finally {
+            ComputeThreads.release(threads);
+        }
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
         }
     }
 
