@@ -1,6 +1,7 @@
 package io.millrace.job;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -87,8 +88,12 @@ public final class ChildJvm implements AutoCloseable {
         return process.isAlive();
     }
 
-    public String printed() throws IOException {
-        return Files.readString(output);
+    public String printed() {
+        try {
+            return Files.readString(output);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
     }
 
     @Override

@@ -99,7 +99,8 @@ public final class Progress {
                 counts.numWaitingSequences(),
                 100 * counts.kvCacheUsage()));
         double requestsPerSecond = requests.perSecond();
-        if (numTotal > numDone && requestsPerSecond > 0) {
+        // Bad records fail at once and say nothing about how long the others take.
+        if (numTotal > numDone && counts.numCompleted() > 0 && requestsPerSecond > 0) {
             line.append(" | ")
                     .append(timeLeft((numTotal - numDone) / requestsPerSecond))
                     .append(" left");

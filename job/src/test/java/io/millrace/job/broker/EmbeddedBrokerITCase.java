@@ -4,12 +4,16 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.millrace.job.ChildJvm;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -60,6 +64,25 @@ class EmbeddedBrokerITCase {
         Path file = Files.writeString(directory.resolve("file"), "not a directory");
         BrokerException unusable = assertThrows(BrokerException.class, () -> EmbeddedBroker.start(file, 0));
         assertTrue(unusable.getMessage().contains(file.toString()), unusable.getMessage());
+    }
+
+    @Test
+    void theCommandTellsHowToConnectAndEndsOnSigterm() throws Exception {
+        try (ChildJvm child = ChildJvm.start(
+                directory, 0, List.of("broker", "--port=0", "--data=" + directory.resolve("data"), "--topic=things"))) {
+            String[] address = new String[1];
+            child.awaitWhileAlive("the address", () -> {
+                Matcher matcher =
+                        Pattern.compile("bootstrap.servers=(localhost:\\d+)").matcher(child.printed());
+                address[0] = matcher.find() ? matcher.group(1) : null;
+                return address[0] != null;
+            });
+            try (Admin admin = Admin.create(Map.of("bootstrap.servers", address[0]))) {
+                assertTrue(admin.listTopics().names().get().contains("things"));
+            }
+            child.terminate();
+            assertEquals(0, child.await(), child.printed());
+        }
     }
 
     private static List<String> readAll(EmbeddedBroker broker, String topic) {

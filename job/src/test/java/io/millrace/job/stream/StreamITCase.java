@@ -20,21 +20,28 @@ import io.millrace.job.cluster.RestorePoint;
 import io.millrace.job.cluster.RestorePoints;
 import io.millrace.job.cluster.StopSignal;
 import io.millrace.job.state.StateException;
+import io.millrace.schemas.Completion;
+import io.millrace.schemas.DeadLetter;
+import io.millrace.schemas.Prompt;
 import io.millrace.schemas.Sampling;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -140,6 +147,46 @@ class StreamITCase {
     }
 
     @Test
+    void avroAtLeastOnceShowsResultsAtOnce() throws Exception {
+        broker.createTopics(List.of("p3", "c3", "d3"), 1);
+        Prompt prompt = Prompt.newBuilder()
+                .setRequestId("a")
+                .setPromptTokenIds(List.of(5, 6, 7))
+                .setSampling(
+                        Sampling.newBuilder().setMaxTokens(9).setIgnoreEos(true).build())
+                .build();
+        ByteBuffer encoded = prompt.toByteBuffer();
+        byte[] value = new byte[encoded.remaining()];
+        encoded.get(value);
+        try (KafkaProducer<String, byte[]> producer = new KafkaProducer<>(
+                Map.of("bootstrap.servers", broker.bootstrapServers()),
+                new StringSerializer(),
+                new ByteArraySerializer())) {
+            producer.send(new ProducerRecord<>("p3", value));
+            producer.send(new ProducerRecord<>("p3", new byte[] {1, 2, 3}));
+        }
+        List<String> arguments = new ArrayList<>(arguments());
+        arguments.replaceAll(argument -> argument.replaceAll("=c2$", "=c3")
+                .replaceAll("=d2$", "=d3")
+                .replaceAll("=prompts$", "=p3")
+                .replaceAll("=200ms$", "=1h"));
+        arguments.addAll(List.of("--format=avro", "--delivery=at-least-once"));
+        try (ChildJvm child = ChildJvm.start(directory, 0, arguments)) {
+            child.awaitWhileAlive("the completion, an hour before the next checkpoint", () -> count("c3") == 1);
+            child.awaitWhileAlive("the dead letter", () -> count("d3") == 1);
+            child.terminate();
+            assertEquals(0, child.await(), child.printed());
+        }
+        Completion completion =
+                Completion.fromByteBuffer(ByteBuffer.wrap(records("c3").get(0).value()));
+        assertEquals("a", completion.getRequestId());
+        assertEquals(9, completion.getTokenIds().size());
+        DeadLetter letter =
+                DeadLetter.fromByteBuffer(ByteBuffer.wrap(records("d3").get(0).value()));
+        assertEquals("invalid_avro", letter.getError().getCode());
+    }
+
+    @Test
     void whatTheBrokersWouldRefuseLaterIsRefusedAtTheStart() {
         KafkaSetupException topic = assertThrows(
                 KafkaSetupException.class,
@@ -209,7 +256,7 @@ class StreamITCase {
     }
 
     private List<JsonNode> read(String topic) {
-        return TopicReader.readCommitted(broker.bootstrapServers(), topic, Duration.ofSeconds(30)).stream()
+        return records(topic).stream()
                 .map(read -> {
                     try {
                         return JSON.readTree(read.value());
@@ -218,6 +265,14 @@ class StreamITCase {
                     }
                 })
                 .toList();
+    }
+
+    private List<ConsumerRecord<byte[], byte[]>> records(String topic) {
+        return TopicReader.readCommitted(broker.bootstrapServers(), topic, Duration.ofSeconds(30));
+    }
+
+    private int count(String topic) {
+        return records(topic).size();
     }
 
     private static long newestId(StreamOptions options) {
