@@ -56,7 +56,7 @@ class ConfigurationDocsTest {
         page.append("| `JAVA_HOME` | the JDK (17 or newer) to build and run with; else `java` on `PATH` |\n");
         page.append(
                 "| `MILLRACE_JAVA_OPTS` | options for the JVM, for example `-Xmx8g`; by default the heap takes up to"
-                        + " 40 % of the memory |\n");
+                        + " 50 % of the memory, of which the KV cache is a part |\n");
         page.append("| `MILLRACE_HOME` | logs, demo files, the broker's data and the state of streams; default"
                 + " `.millrace` beside the launcher |\n");
         for (CommandLine command :
