@@ -19,6 +19,7 @@ import java.util.Objects;
  * @param blockSize tokens per KV block
  * @param numThreads compute threads; 0 means all cores
  * @param logprobsMode which distribution log probabilities are of
+ * @param speculative how tokens are proposed before they are drawn, if at all
  */
 public record EngineConfig(
         String model,
@@ -31,7 +32,8 @@ public record EngineConfig(
         boolean enablePrefixCaching,
         int blockSize,
         int numThreads,
-        LogprobsMode logprobsMode)
+        LogprobsMode logprobsMode,
+        SpeculativeConfig speculative)
         implements Serializable {
 
     public static final int DEFAULT_MAX_NUM_SEQS = 256;
@@ -44,6 +46,7 @@ public record EngineConfig(
         Objects.requireNonNull(device);
         Objects.requireNonNull(dtype);
         Objects.requireNonNull(logprobsMode);
+        Objects.requireNonNull(speculative);
         if (maxModelLen < 0) {
             throw new InvalidConfigException(
                     "--max-model-len", maxModelLen, "must be at least 1", "leave it out to take the model's own limit");
@@ -66,6 +69,51 @@ public record EngineConfig(
             throw new InvalidConfigException(
                     "--num-threads", numThreads, "must not be negative", "use 0 for all cores");
         }
+    }
+
+    /** Without speculation. */
+    public EngineConfig(
+            String model,
+            String device,
+            Dtype dtype,
+            int maxModelLen,
+            int maxNumSeqs,
+            int maxNumBatchedTokens,
+            long kvCacheMemoryBytes,
+            boolean enablePrefixCaching,
+            int blockSize,
+            int numThreads,
+            LogprobsMode logprobsMode) {
+        this(
+                model,
+                device,
+                dtype,
+                maxModelLen,
+                maxNumSeqs,
+                maxNumBatchedTokens,
+                kvCacheMemoryBytes,
+                enablePrefixCaching,
+                blockSize,
+                numThreads,
+                logprobsMode,
+                SpeculativeConfig.NONE);
+    }
+
+    /** The same with other speculation. */
+    public EngineConfig withSpeculative(SpeculativeConfig other) {
+        return new EngineConfig(
+                model,
+                device,
+                dtype,
+                maxModelLen,
+                maxNumSeqs,
+                maxNumBatchedTokens,
+                kvCacheMemoryBytes,
+                enablePrefixCaching,
+                blockSize,
+                numThreads,
+                logprobsMode,
+                other);
     }
 
     /** The default settings for a model on the CPU. */

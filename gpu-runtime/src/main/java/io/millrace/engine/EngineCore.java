@@ -17,12 +17,15 @@ import io.millrace.scheduler.Scheduler;
 import io.millrace.scheduler.SchedulerConfig;
 import io.millrace.sequence.Sequence;
 import io.millrace.sequence.SequenceGroup;
+import io.millrace.speculation.Speculation;
+import io.millrace.speculation.SpeculationStats;
 import io.millrace.tokenizer.Tokenizer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.ToIntFunction;
 
 /** The engine without its thread: requests in, steps, reports out. Engine thread only. */
 final class EngineCore {
@@ -37,6 +40,9 @@ final class EngineCore {
     private final Backend backend;
     private final Scheduler scheduler;
     private final ModelRunner runner;
+    private final Speculation speculation; // null if there is none
+    private final ToIntFunction<Sequence> tokensLeft = this::tokensLeft;
+    private final Verification verification = new Verification();
     private final Map<String, RequestState> requests = new HashMap<>();
 
     // News for the next report.
@@ -56,6 +62,8 @@ final class EngineCore {
      *
      * @param limits what requests must keep to
      * @param saltPrefix names all that KV depends on beside the tokens and a request's own salt
+     * @param tokenizer null if the model has none
+     * @param speculation null to draw every token in a step of its own
      */
     EngineCore(
             EngineConfig config,
@@ -63,13 +71,15 @@ final class EngineCore {
             List<Integer> eosTokenIds,
             String saltPrefix,
             Tokenizer tokenizer,
-            Backend backend) {
+            Backend backend,
+            Speculation speculation) {
         this.config = config;
         this.limits = limits;
         this.eosTokenIds = toArray(eosTokenIds);
         this.saltPrefix = saltPrefix;
         this.tokenizer = tokenizer;
         this.backend = backend;
+        this.speculation = speculation;
         blocks = new BlockManager(backend.numBlocks(), config.blockSize(), config.enablePrefixCaching());
         scheduler = new Scheduler(new SchedulerConfig(config.maxNumSeqs(), config.maxNumBatchedTokens()), blocks);
         runner = new ModelRunner(backend, config.blockSize(), config.maxNumBatchedTokens(), config.maxNumSeqs());
@@ -117,6 +127,9 @@ final class EngineCore {
 
     /** Runs a step; needs work. */
     StepReport step() {
+        if (speculation != null) {
+            speculation.propose(scheduler.running(), tokensLeft);
+        }
         ScheduledBatch batch = scheduler.schedule();
         StepOutput output = run(batch);
         return update(batch, output);
@@ -138,7 +151,8 @@ final class EngineCore {
                 numRestoredTokens,
                 numSteps,
                 backend.numKvBytesRead(),
-                times);
+                times,
+                speculation == null ? SpeculationStats.NONE : speculation.stats());
     }
 
     /** Throws IllegalStateException if blocks and sequences do not add up; for tests. */
@@ -190,15 +204,27 @@ final class EngineCore {
         }
     }
 
-    /** Runs the batch; a fault of one sequence fails its request and the rest runs again. Null if nothing was left. */
+    private int tokensLeft(Sequence sequence) {
+        return requests.get(sequence.group().id()).output(sequence.sample()).numTokensLeft();
+    }
+
+    /**
+     * Runs the batch; a fault of one sequence fails its request and the rest runs again. A sequence with proposals is tried
+     * once more without: what nobody drew must not fail a request. Null if nothing was left.
+     */
     private StepOutput run(ScheduledBatch batch) {
         markScheduled(batch);
         while (!batch.isEmpty()) {
             try {
                 return runner.run(batch);
             } catch (SequenceFaultException fault) {
-                SequenceGroup group =
-                        batch.sequences().get(fault.sequence()).sequence().group();
+                ScheduledSequence faulty = batch.sequences().get(fault.sequence());
+                if (faulty.numProposedTokens() > 0) {
+                    scheduler.dropProposals(fault.sequence());
+                    continue;
+                }
+                SequenceGroup group = faulty.sequence().group();
+                group.sequences().forEach(this::forget);
                 scheduler.removeFromBatch(group);
                 requests.remove(group.id());
                 failures.add(new RequestFailure(
@@ -227,14 +253,17 @@ final class EngineCore {
             numSteps++;
             times = times.plus(output.times());
             countPromptTokens(batch);
+            if (speculation != null) {
+                observe(batch, output.times());
+            }
+            verify(output);
             scheduler.markComputed(batch);
-            long now = System.nanoTime();
             for (int row = 0; row < runner.numRows(); row++) {
-                TokenLogprobs logprobs = output.logprobs()[row];
                 if (runner.scoredPosition(row) >= 0) {
-                    runner.rowSequence(row).group().setScore(runner.scoredPosition(row), logprobs);
+                    runner.rowSequence(row).group().setScore(runner.scoredPosition(row), output.logprobs()[row]);
                 } else {
-                    take(runner.rowSequence(row), output.tokenIds()[row], logprobs, now);
+                    take(runner.rowSequence(row), output, row);
+                    row += runner.numDraws(row) - 1;
                 }
             }
             reportPromptScores(batch);
@@ -242,18 +271,63 @@ final class EngineCore {
         return takeReport();
     }
 
-    private void take(Sequence sequence, int tokenId, TokenLogprobs logprobs, long now) {
+    /** Tells the speculation what the step took. */
+    private void observe(ScheduledBatch batch, StepTimes stepTimes) {
+        int numDecoding = 0;
+        int numProposed = 0;
+        int numOther = 0;
+        List<ScheduledSequence> sequences = batch.sequences();
+        for (int i = 0; i < sequences.size(); i++) {
+            ScheduledSequence scheduled = sequences.get(i);
+            int proposed = scheduled.numProposedTokens();
+            if (scheduled.numTokens() - proposed == 1) {
+                numDecoding++;
+                numProposed += proposed;
+            } else {
+                numOther += scheduled.numTokens();
+            }
+        }
+        speculation.observeStep(numDecoding, numProposed, numOther, stepTimes.totalNanos());
+    }
+
+    /** Hands the samples the drawn tokens that count, before anything is noted as computed. */
+    private void verify(StepOutput output) {
+        long now = System.nanoTime();
+        for (int row = 0; row < runner.numRows(); row++) {
+            if (runner.scoredPosition(row) >= 0) {
+                continue;
+            }
+            Sequence sequence = runner.rowSequence(row);
+            int numProposed = runner.numDraws(row) - 1;
+            SampleOutput sample = requests.get(sequence.group().id()).output(sequence.sample());
+            int numAccepted = verification.take(sequence, sample, output, row);
+            if (numProposed > 0) {
+                speculation.observeVerified(sequence, numProposed, numAccepted);
+            }
+            sample.stamp(now);
+            numGeneratedTokens += verification.numTaken(row);
+            row += numProposed;
+        }
+    }
+
+    /** Reports a sequence's tokens of the step; the last of them is not computed yet. */
+    private void take(Sequence sequence, StepOutput output, int row) {
         RequestState state = requests.get(sequence.group().id());
-        SampleOutput sample = state.output(sequence.sample());
-        numGeneratedTokens++;
-        sample.stamp(now);
-        int[] tokenIds = {tokenId};
-        TokenLogprobs[] tokenLogprobs = logprobs == null ? null : new TokenLogprobs[] {logprobs};
-        if (sample.append(tokenId)) {
-            end(state, sequence, tokenIds, tokenLogprobs);
+        int numTaken = verification.numTaken(row);
+        int[] tokenIds = Arrays.copyOfRange(output.tokenIds(), row, row + numTaken);
+        TokenLogprobs[] logprobs =
+                output.logprobs()[row] == null ? null : Arrays.copyOfRange(output.logprobs(), row, row + numTaken);
+        if (state.output(sequence.sample()).isFinished()) {
+            end(state, sequence, tokenIds, logprobs);
         } else {
-            sequence.append(tokenId);
-            deltas.add(new SampleDelta(sequence.group().id(), sequence.sample(), tokenIds, tokenLogprobs, null));
+            sequence.append(tokenIds[numTaken - 1]);
+            deltas.add(new SampleDelta(sequence.group().id(), sequence.sample(), tokenIds, logprobs, null));
+        }
+    }
+
+    private void forget(Sequence sequence) {
+        if (speculation != null) {
+            speculation.forget(sequence);
         }
     }
 
@@ -261,6 +335,7 @@ final class EngineCore {
         SequenceGroup group = state.group();
         deltas.add(
                 new SampleDelta(group.id(), sequence.sample(), tokenIds, logprobs, state.finished(sequence.sample())));
+        forget(sequence);
         scheduler.finish(sequence);
         if (group.sequences().isEmpty()) {
             requests.remove(group.id());

@@ -1,6 +1,7 @@
 package io.millrace.engine;
 
 import io.millrace.backend.StepTimes;
+import io.millrace.speculation.SpeculationStats;
 
 /**
  * A consistent look at the engine's counters, published after every step; any thread may read it.
@@ -21,6 +22,7 @@ import io.millrace.backend.StepTimes;
  * @param numKvBytesRead KV bytes read by attention, blocks read once for several sequences counted once; -1 if the device
  *     does not count them
  * @param times where the steps' time went
+ * @param speculation what speculation did
  */
 public record EngineStats(
         int numRunningSequences,
@@ -37,7 +39,8 @@ public record EngineStats(
         long numRestoredTokens,
         long numSteps,
         long numKvBytesRead,
-        StepTimes times) {
+        StepTimes times,
+        SpeculationStats speculation) {
 
     public double kvCacheUsage() {
         return numBlocks == 0 ? 0 : (double) numUsedBlocks / numBlocks;

@@ -4,6 +4,9 @@ import io.millrace.backend.Backend;
 import io.millrace.backend.BackendConfig;
 import io.millrace.backend.BackendProvider;
 import io.millrace.model.ModelDirectory;
+import io.millrace.speculation.AcceptanceRule;
+import io.millrace.speculation.Proposer;
+import io.millrace.speculation.Speculation;
 import io.millrace.tokenizer.Tokenizer;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
@@ -30,6 +33,7 @@ public final class InferenceEngine implements AutoCloseable {
 
     private final Backend backend;
     private final Optional<Tokenizer> tokenizer;
+    private final Optional<Proposer> proposer;
     private final String numericFingerprint;
     private final int maxModelLen;
     private final int maxSequenceTokens;
@@ -43,10 +47,21 @@ public final class InferenceEngine implements AutoCloseable {
     private Thread thread; // guarded by lock
     private volatile EngineStats stats;
 
-    /** Opens an engine over an opened backend, which it owns from now on. */
+    /** Opens an engine without speculation over an opened backend, which it owns from now on. */
     InferenceEngine(EngineConfig config, ModelFacts model, Optional<Tokenizer> tokenizer, Backend backend) {
+        this(config, model, tokenizer, backend, Optional.empty());
+    }
+
+    /** Opens an engine over an opened backend and proposer, which it owns from now on. */
+    InferenceEngine(
+            EngineConfig config,
+            ModelFacts model,
+            Optional<Tokenizer> tokenizer,
+            Backend backend,
+            Optional<Proposer> proposer) {
         this.backend = backend;
         this.tokenizer = tokenizer;
+        this.proposer = proposer;
         maxModelLen = maxModelLen(config, model);
         if (backend.numBlocks() < 1) {
             throw new InvalidConfigException(
@@ -57,14 +72,20 @@ public final class InferenceEngine implements AutoCloseable {
         }
         int kvCacheTokens = (int) Math.min(Integer.MAX_VALUE, (long) backend.numBlocks() * config.blockSize());
         maxSequenceTokens = Math.min(maxModelLen, kvCacheTokens);
-        numericFingerprint = backend.numericFingerprint() + "; model " + model.fingerprint();
+        String kvFingerprint = backend.numericFingerprint() + "; model " + model.fingerprint();
+        SpeculativeConfig speculative = config.speculative();
+        boolean drawsOtherwise = proposer.isPresent() && speculative.rule() != AcceptanceRule.COUPLED;
+        numericFingerprint = kvFingerprint
+                + (drawsOtherwise ? "; speculation " + speculative.rule().optionName() : "");
         core = new EngineCore(
                 config,
                 new RequestLimits(model.vocabSize(), maxModelLen, kvCacheTokens, tokenizer.isPresent()),
                 model.eosTokenIds(),
-                numericFingerprint + "; policy 0; salt ",
+                kvFingerprint + "; policy 0; salt ",
                 tokenizer.orElse(null),
-                backend);
+                backend,
+                proposer.map(p -> new Speculation(p, speculative.numSpeculativeTokens(), speculative.adaptive()))
+                        .orElse(null));
         stats = core.stats();
     }
 
@@ -105,9 +126,12 @@ public final class InferenceEngine implements AutoCloseable {
                     maxModelLen,
                     config.numThreads(),
                     config.logprobsMode()));
+            Optional<Proposer> proposer = Optional.empty();
             try {
-                return new InferenceEngine(config, facts, tokenizer, backend);
+                proposer = Proposers.open(config, provider, model, maxModelLen);
+                return new InferenceEngine(config, facts, tokenizer, backend, proposer);
             } catch (RuntimeException | Error e) {
+                proposer.ifPresent(Proposer::close);
                 backend.close();
                 throw e;
             }
@@ -214,6 +238,7 @@ public final class InferenceEngine implements AutoCloseable {
             }
             closed = true;
         }
+        proposer.ifPresent(Proposer::close);
         backend.close();
         tokenizer.ifPresent(Tokenizer::close);
     }

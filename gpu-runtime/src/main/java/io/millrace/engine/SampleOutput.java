@@ -72,6 +72,11 @@ final class SampleOutput {
         return false;
     }
 
+    /** How many more tokens it may take. */
+    int numTokensLeft() {
+        return maxTokens - numTokens;
+    }
+
     /** Notes when a token was drawn, in System.nanoTime. */
     void stamp(long nanos) {
         if (firstTokenNanos == 0) {

@@ -153,6 +153,34 @@ public final class BlockManager {
     }
 
     /**
+     * Adds blocks for positions up to endPosition-1 if so many can be had and numSpareBlocks stay free. All or nothing.
+     *
+     * @return whether the table has them
+     */
+    public boolean tryGrow(BlockTable table, int endPosition, int numSpareBlocks) {
+        int numNew = numBlocksFor(endPosition) - table.numBlocks();
+        if (numNew > 0) {
+            if (numNew + numSpareBlocks > pool.numFree()) {
+                return false;
+            }
+            addNew(table, numNew);
+        }
+        return true;
+    }
+
+    /** Frees the blocks behind the first numTokens tokens; none of them may have been marked computed. */
+    public void truncate(BlockTable table, int numTokens) {
+        int numKept = numBlocksFor(numTokens);
+        if (numKept < table.numIndexedBlocks) {
+            throw new IllegalStateException("the first " + table.numIndexedBlocks
+                    + " blocks of a table are computed; it cannot be cut to " + numKept);
+        }
+        while (table.numBlocks() > numKept) {
+            pool.release(table.removeLast(), false);
+        }
+    }
+
+    /**
      * Notes that the KV of positions from … to-1 is computed (the step that wrote it has ended). Blocks that became full can
      * be found from now on.
      */

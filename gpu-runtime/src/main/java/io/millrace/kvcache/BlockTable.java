@@ -41,6 +41,10 @@ public final class BlockTable {
         blocks[index] = block;
     }
 
+    int removeLast() {
+        return blocks[--numBlocks];
+    }
+
     void clear() {
         numBlocks = 0;
         numIndexedBlocks = 0;

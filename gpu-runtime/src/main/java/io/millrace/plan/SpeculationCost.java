@@ -63,4 +63,21 @@ public record SpeculationCost(double draftCost, double acceptanceRate) {
         }
         return best;
     }
+
+    /**
+     * The best number of draft tokens up to a limit where each costs costPerToken plain steps to verify; 0, speculation off,
+     * where none is faster than plain.
+     */
+    public int bestNumDraftTokens(int maxDraftTokens, double costPerToken) {
+        int best = 0;
+        double bestSpeedup = 1;
+        for (int gamma = 1; gamma <= maxDraftTokens; gamma++) {
+            double speedup = speedup(gamma, 1 + gamma * costPerToken);
+            if (speedup > bestSpeedup) {
+                best = gamma;
+                bestSpeedup = speedup;
+            }
+        }
+        return best;
+    }
 }

@@ -35,6 +35,7 @@ public final class ModelRunner {
     private final List<LogitsRow> rows = new ArrayList<>();
     private final List<Sequence> rowSequences = new ArrayList<>();
     private int[] scoredPositions = new int[64];
+    private int[] numDraws = new int[64];
 
     /**
      * A runner.
@@ -77,6 +78,13 @@ public final class ModelRunner {
         return scoredPositions[row];
     }
 
+    /**
+     * For a sequence's first row that draws in the last run: how many rows draw for it, one more than proposals were computed.
+     */
+    public int numDraws(int row) {
+        return numDraws[row];
+    }
+
     BatchInput prepare(ScheduledBatch batch) {
         rows.clear();
         rowSequences.clear();
@@ -91,7 +99,7 @@ public final class ModelRunner {
             layOutTokens(scheduled, numTokens);
             addScoreRows(scheduled, numTokens);
             numTokens += scheduled.numTokens();
-            addDrawRows(scheduled, numTokens - 1);
+            addDrawRows(scheduled, numTokens - 1 - scheduled.numProposedTokens());
         }
         queryStarts[sequences.size()] = numTokens;
         return new BatchInput(
@@ -133,42 +141,53 @@ public final class ModelRunner {
         for (int i = 0; i < scheduled.numTokens(); i++) {
             int scored = scheduled.firstPosition() + i + 1;
             if (group.needsScore(scored)) {
-                addRow(LogitsRow.score(firstToken + i, group.promptTokenIds()[scored], numLogprobs), sequence, scored);
+                addRow(
+                        LogitsRow.score(firstToken + i, group.promptTokenIds()[scored], numLogprobs),
+                        sequence,
+                        scored,
+                        0);
             }
         }
     }
 
     private void addDrawRows(ScheduledSequence scheduled, int token) {
         if (scheduled.draws()) {
-            addDrawRow(scheduled.sequence(), token);
+            for (int i = 0; i <= scheduled.numProposedTokens(); i++) {
+                addDrawRow(scheduled.sequence(), token + i, i, scheduled.numProposedTokens());
+            }
         }
         List<Sequence> forks = scheduled.forks();
         for (int i = 0; i < forks.size(); i++) {
             if (forks.get(i).numOutputTokens() == 0) {
-                addDrawRow(forks.get(i), token);
+                addDrawRow(forks.get(i), token, 0, 0);
             }
         }
     }
 
-    private void addDrawRow(Sequence sequence, int token) {
+    /** A row that draws after the sequence's tokens and the first place of those proposed: as if they had been drawn. */
+    private void addDrawRow(Sequence sequence, int token, int place, int numProposedTokens) {
         SequenceGroup group = sequence.group();
-        int numOutputTokens = sequence.numOutputTokens();
+        int numOutputTokens = sequence.numOutputTokens() + place;
         RowSampling sampling = new RowSampling(
                 group.sampling(),
                 group.sampling().sampleIndex() + sequence.sample(),
                 numOutputTokens,
                 sequence.tokenIds(),
                 group.numPromptTokens(),
-                sequence.numTokens(),
-                numOutputTokens < group.sampling().minTokens() ? group.suppressedTokenIds() : NO_TOKENS);
-        addRow(LogitsRow.draw(token, sampling), sequence, -1);
+                sequence.numTokens() + place,
+                numOutputTokens < group.sampling().minTokens() ? group.suppressedTokenIds() : NO_TOKENS,
+                place < numProposedTokens ? sequence.proposal(place) : null,
+                null);
+        addRow(LogitsRow.draw(token, sampling), sequence, -1, 1 + numProposedTokens - place);
     }
 
-    private void addRow(LogitsRow row, Sequence sequence, int scoredPosition) {
+    private void addRow(LogitsRow row, Sequence sequence, int scoredPosition, int numDrawsFromHere) {
         if (rows.size() == scoredPositions.length) {
             scoredPositions = Arrays.copyOf(scoredPositions, 2 * scoredPositions.length);
+            numDraws = Arrays.copyOf(numDraws, 2 * numDraws.length);
         }
         scoredPositions[rows.size()] = scoredPosition;
+        numDraws[rows.size()] = numDrawsFromHere;
         rows.add(row);
         rowSequences.add(sequence);
     }

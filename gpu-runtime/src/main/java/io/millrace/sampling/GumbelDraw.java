@@ -11,9 +11,12 @@ import java.util.Arrays;
  * compute thread.
  */
 final class GumbelDraw {
-    private static final int STREAM = 0;
-    /** Extends numbers whose exponential noise is tiny, so that tokens below 2^-32 keep their probability. */
-    private static final int EXTENSION_STREAM = 1;
+    /** The streams of a plain draw; the next one up extends numbers (see noise). */
+    private static final int DRAW_STREAM = 0;
+    /** Whether a proposal is accepted: the first word of block 0. */
+    private static final int ACCEPTANCE_STREAM = 2;
+    /** Draws from a residual: independent of the noise that a draft proposed with. */
+    private static final int RESIDUAL_STREAM = 3;
 
     private static final long MAX_WORD = 0xFFFFFFFFL;
     private static final long EXTENDED_BELOW = 1 << 12;
@@ -32,6 +35,7 @@ final class GumbelDraw {
     private long seed;
     private int sampleIndex;
     private int outputPosition;
+    private int stream;
     private int bestId;
     private double best;
 
@@ -43,11 +47,27 @@ final class GumbelDraw {
 
     /** Draws from the whole vocabulary; weights by id, at least one above 0. */
     int fromAll(float[] weights, RowSampling row) {
-        start(row);
+        return fromAll(weights, row, DRAW_STREAM);
+    }
+
+    /** Draws a replacement for a refused proposal; weights by id, at least one above 0. */
+    int fromResidual(float[] weights, RowSampling row) {
+        return fromAll(weights, row, RESIDUAL_STREAM);
+    }
+
+    /** A number uniform in [0, 1) that decides whether the row's proposal is accepted. */
+    double acceptance(RowSampling row) {
+        kernels.philoxBlocks(
+                row.params().seed(), row.sampleIndex(), row.outputPosition(), 0, ACCEPTANCE_STREAM, 1, block, 1);
+        return block[0] * WORD_SCALE;
+    }
+
+    private int fromAll(float[] weights, RowSampling row, int ofStream) {
+        start(row, ofStream);
         int numBlocks = (vocabSize + 3) / 4;
         for (int first = 0; first < numBlocks; first += CHUNK_BLOCKS) {
             int length = Math.min(CHUNK_BLOCKS, numBlocks - first);
-            kernels.philoxBlocks(seed, sampleIndex, outputPosition, first, STREAM, length, planes, CHUNK_BLOCKS);
+            kernels.philoxBlocks(seed, sampleIndex, outputPosition, first, stream, length, planes, CHUNK_BLOCKS);
             int lastId = Math.min(4 * (first + length), vocabSize);
             for (int id = 4 * first; id < lastId; id++) {
                 offer(id, weights[id], planes[(id & 3) * CHUNK_BLOCKS + (id >> 2) - first]);
@@ -61,13 +81,13 @@ final class GumbelDraw {
         if (numIds > vocabSize / DENSE_FRACTION) {
             return fromDense(ids, numIds, weights, row);
         }
-        start(row);
+        start(row, DRAW_STREAM);
         int blockIndex = -1;
         for (int i = 0; i < numIds; i++) {
             int id = ids[i];
             if (id >> 2 != blockIndex) {
                 blockIndex = id >> 2;
-                kernels.philoxBlocks(seed, sampleIndex, outputPosition, blockIndex, STREAM, 1, block, 1);
+                kernels.philoxBlocks(seed, sampleIndex, outputPosition, blockIndex, stream, 1, block, 1);
             }
             offer(id, weights[id], block[id & 3]);
         }
@@ -83,7 +103,8 @@ final class GumbelDraw {
         return fromAll(survivorWeights, row);
     }
 
-    private void start(RowSampling row) {
+    private void start(RowSampling row, int ofStream) {
+        stream = ofStream;
         seed = row.params().seed();
         sampleIndex = row.sampleIndex();
         outputPosition = row.outputPosition();
@@ -106,10 +127,11 @@ final class GumbelDraw {
         }
     }
 
+    /** Numbers whose exponential noise is tiny are extended, so that tokens below 2^-32 keep their probability. */
     private double noise(int id, long complement) {
         double low = 0.5;
         if (complement < EXTENDED_BELOW) {
-            kernels.philoxBlocks(seed, sampleIndex, outputPosition, id >> 2, EXTENSION_STREAM, 1, extension, 1);
+            kernels.philoxBlocks(seed, sampleIndex, outputPosition, id >> 2, stream + 1, 1, extension, 1);
             low = (extension[id & 3] + 0.5) * WORD_SCALE;
         }
         return -StrictMath.log1p(-(complement + low) * WORD_SCALE);

@@ -11,6 +11,8 @@ package io.millrace.sampling;
  * @param numPromptTokens how many of them are prompt
  * @param numTokens prompt plus output tokens so far
  * @param suppressedTokenIds ids that must not be drawn (EOS and stop ids until min_tokens is reached); may be empty
+ * @param proposal a draft's proposal to accept or to replace by a token of the residual; null draws with the row's own noise
+ * @param distribution receives the distribution drawn from, [vocabSize]; null where nobody wants it
  */
 public record RowSampling(
         SamplingParams params,
@@ -19,4 +21,19 @@ public record RowSampling(
         int[] tokenIds,
         int numPromptTokens,
         int numTokens,
-        int[] suppressedTokenIds) {}
+        int[] suppressedTokenIds,
+        Proposal proposal,
+        float[] distribution) {
+
+    /** A plain draw. */
+    public RowSampling(
+            SamplingParams params,
+            int sampleIndex,
+            int outputPosition,
+            int[] tokenIds,
+            int numPromptTokens,
+            int numTokens,
+            int[] suppressedTokenIds) {
+        this(params, sampleIndex, outputPosition, tokenIds, numPromptTokens, numTokens, suppressedTokenIds, null, null);
+    }
+}

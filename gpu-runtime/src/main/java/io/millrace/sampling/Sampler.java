@@ -11,8 +11,11 @@ import java.util.Arrays;
  * <p>A draw is a pure function of logits and {@link RowSampling}: equal bits in the interpreter and compiled, with and
  * without the Vector API, on every thread. A token that weighs less than e^-87 of the most likely one is never drawn.
  *
+ * <p>A row with a {@link Proposal} is drawn by the rule of accepting and resampling instead, from streams of noise of their
+ * own: the token has the same distribution, and is the proposal as often as can be.
+ *
  * <p>Owned by one thread at a time: holds scratch sized to the vocabulary, and allocates nothing unless log probabilities
- * or a logit bias are asked for.
+ * or a logit bias are asked for, or a row has a proposal for the first time.
  */
 public final class Sampler {
     /** Keeps (logit - max) × 1 / temperature away from 0 × infinity; such temperatures are greedy in effect. */
@@ -28,6 +31,10 @@ public final class Sampler {
     /** The row as the model gave it, where bias or penalties overwrite it and raw log probabilities are asked for. */
     private float[] rawLogits;
 
+    /** Distributions of a row with a proposal; allocated for the first one. */
+    private float[] target;
+
+    private float[] residual;
     private TokenLogprobs lastLogprobs;
 
     /** Samples with the fastest kernels of this JVM. */
@@ -67,9 +74,8 @@ public final class Sampler {
             adjustments.apply(logits, offset, row);
         }
         float max = finiteMax(logits, offset);
-        int tokenId = params.isGreedy()
-                ? kernels.firstAtLeast(logits, offset, vocabSize, max)
-                : drawRandomly(logits, offset, max, row);
+        int tokenId =
+                params.isGreedy() ? drawGreedily(logits, offset, max, row) : drawRandomly(logits, offset, max, row);
         if (params.numLogprobs() >= 0 && params.isGreedy() && !wantsRaw) {
             lastLogprobs = score(logits, offset, tokenId, params.numLogprobs());
         }
@@ -139,13 +145,26 @@ public final class Sampler {
         }
     }
 
+    /** A greedy draft is certain, so the rule for proposals comes down to equality. */
+    private int drawGreedily(float[] logits, int offset, float max, RowSampling row) {
+        int tokenId = kernels.firstAtLeast(logits, offset, vocabSize, max);
+        if (row.distribution() != null) {
+            Arrays.fill(row.distribution(), 0, vocabSize, 0);
+            row.distribution()[tokenId] = 1;
+        }
+        return tokenId;
+    }
+
     private int drawRandomly(float[] logits, int offset, float max, RowSampling row) {
         SamplingParams params = row.params();
         float scale = scale(params);
         kernels.expDifferences(logits, offset, vocabSize, max, scale, weights);
         boolean wantsProcessed = params.numLogprobs() >= 0 && mode == LogprobsMode.PROCESSED_LOGPROBS;
         if (truncation.isOff(params)) {
-            int tokenId = gumbel.fromAll(weights, row);
+            int tokenId = row.proposal() == null ? gumbel.fromAll(weights, row) : verify(row, -1);
+            if (row.distribution() != null) {
+                normalise(-1, row.distribution());
+            }
             if (wantsProcessed) {
                 double logTotal = StrictMath.log(Weights.sum(weights, vocabSize));
                 int numTop = truncation.mostLikely(logits, offset, params.numLogprobs());
@@ -154,13 +173,57 @@ public final class Sampler {
             return tokenId;
         }
         int numSurvivors = truncation.apply(logits, offset, max, scale, weights, params);
-        int tokenId = gumbel.from(truncation.ids(), numSurvivors, weights, row);
+        int tokenId = row.proposal() == null
+                ? gumbel.from(truncation.ids(), numSurvivors, weights, row)
+                : verify(row, numSurvivors);
+        if (row.distribution() != null) {
+            normalise(numSurvivors, row.distribution());
+        }
         if (wantsProcessed) {
             double logTotal = StrictMath.log(Weights.sum(weights, truncation.ids(), numSurvivors));
             int numTop = truncation.mostLikelySurvivors(logits, offset, numSurvivors, params.numLogprobs());
             lastLogprobs = report(logits[offset + tokenId], tokenId, max, scale, logTotal, numTop);
         }
         return tokenId;
+    }
+
+    /** Writes the distribution of the weights, all of them (numSurvivors < 0) or the truncation's survivors'. */
+    private void normalise(int numSurvivors, float[] probabilities) {
+        if (numSurvivors < 0) {
+            double total = Weights.sum(weights, vocabSize);
+            for (int id = 0; id < vocabSize; id++) {
+                probabilities[id] = (float) (weights[id] / total);
+            }
+            return;
+        }
+        double total = Weights.sum(weights, truncation.ids(), numSurvivors);
+        Arrays.fill(probabilities, 0, vocabSize, 0);
+        for (int i = 0; i < numSurvivors; i++) {
+            int id = truncation.ids()[i];
+            probabilities[id] = (float) (weights[id] / total);
+        }
+    }
+
+    /** Accepts the row's proposal, or draws from what the target's distribution has more than the draft's. */
+    private int verify(RowSampling row, int numSurvivors) {
+        if (target == null) {
+            target = new float[vocabSize];
+            residual = new float[vocabSize];
+        }
+        normalise(numSurvivors, target);
+        Proposal proposal = row.proposal();
+        int proposed = proposal.tokenId();
+        if (gumbel.acceptance(row) * proposal.probability(proposed) < target[proposed]) {
+            return proposed;
+        }
+        boolean hasResidual = false;
+        for (int id = 0; id < vocabSize; id++) {
+            float more = (float) Math.max(0, target[id] - proposal.probability(id));
+            residual[id] = more;
+            hasResidual |= more > 0;
+        }
+        // Without a residual the distributions differ by rounding alone.
+        return gumbel.fromResidual(hasResidual ? residual : target, row);
     }
 
     /** The numTop alternatives are the truncation's last found keys. */

@@ -56,6 +56,17 @@ public final class ScheduledBatch {
         numTokens += scheduled.numTokens();
     }
 
+    /** Takes the proposed tokens out of a sequence's share. */
+    void dropProposals(int place) {
+        ScheduledSequence scheduled = sequences.get(place);
+        Sequence sequence = scheduled.sequence();
+        numTokens -= scheduled.numProposedTokens();
+        sequence.keepProposals(0);
+        sequences.set(
+                place,
+                new ScheduledSequence(sequence, scheduled.firstPosition(), sequence.numTokens(), scheduled.forks()));
+    }
+
     void addCopy(int source, int destination) {
         if (numCopies == copySources.length) {
             copySources = Arrays.copyOf(copySources, 2 * numCopies);

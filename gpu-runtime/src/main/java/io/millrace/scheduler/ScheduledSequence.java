@@ -19,6 +19,11 @@ public record ScheduledSequence(Sequence sequence, int firstPosition, int endPos
 
     /** Whether the sequence itself draws its next token. */
     public boolean draws() {
-        return endPosition == sequence.numTokens();
+        return endPosition >= sequence.numTokens();
+    }
+
+    /** Proposed tokens computed behind the sequence's own; each draws a token too. Until they are accepted or dropped. */
+    public int numProposedTokens() {
+        return Math.max(0, endPosition - sequence.numTokens());
     }
 }

@@ -12,7 +12,8 @@ import java.util.List;
  * has tokens that are not computed yet, and a step hands out a budget of tokens in this order:
  *
  * <ol>
- *   <li>running decodes (one token each),
+ *   <li>running decodes (one token each, and behind it the tokens that were proposed for it, as far as half of what the
+ *       decodes leave of the budget and blocks that nobody else needs go),
  *   <li>prompts and recomputations, running ones and admitted ones, by priority and arrival, in chunks as the budget allows,
  *   <li>prompts whose prefix is being loaded from a lower tier, so that loads soak up idle time.
  * </ol>
@@ -37,6 +38,7 @@ public final class Scheduler {
     private final ScheduledBatch batch = new ScheduledBatch();
     private final int maxNumRunning;
     private int budget;
+    private int proposalBudget;
     private int numPrefillsLeft; // running sequences with more than one token to compute, not yet served in this step
     private int numWaiting;
     private int numForking; // sequences that start to run after this step
@@ -67,6 +69,7 @@ public final class Scheduler {
         batch.clear(copiesMade);
         copiesMade = false;
         budget = config.maxNumBatchedTokens();
+        proposalBudget = Math.max(0, budget - running.size()) / 2;
         numForking = 0;
         long preemptionsBefore = numPreemptions;
         serveRunning();
@@ -76,6 +79,13 @@ public final class Scheduler {
         return batch;
     }
 
+    /** Takes the proposals of a sequence at its place in the planned batch out; the rest of the batch stays valid. */
+    public void dropProposals(int place) {
+        ScheduledSequence scheduled = batch.sequences().get(place);
+        batch.dropProposals(place);
+        blocks.truncate(scheduled.sequence().blockTable(), scheduled.sequence().numTokens());
+    }
+
     /** Takes a group that faulted out of the planned batch and out of the scheduler; the rest of the batch stays valid. */
     public void removeFromBatch(SequenceGroup group) {
         batch.remove(group);
@@ -83,8 +93,8 @@ public final class Scheduler {
     }
 
     /**
-     * Notes that the batch was computed: progress, blocks that can be found from now on, forks. Drawn tokens are appended
-     * afterwards.
+     * Notes that the batch was computed: progress, blocks that can be found from now on, forks. Proposed tokens were accepted
+     * before; the KV of those that were not is forgotten. Drawn tokens are appended afterwards.
      */
     public void markComputed(ScheduledBatch computed) {
         copiesMade = true;
@@ -92,13 +102,17 @@ public final class Scheduler {
         for (int i = 0; i < sequences.size(); i++) {
             ScheduledSequence scheduled = sequences.get(i);
             Sequence sequence = scheduled.sequence();
-            sequence.advance(scheduled.numTokens());
+            int end = Math.min(scheduled.endPosition(), sequence.numTokens());
+            sequence.advance(end - scheduled.firstPosition());
             blocks.markComputed(
                     sequence.blockTable(),
                     sequence.tokenIds(),
                     scheduled.firstPosition(),
-                    scheduled.endPosition(),
+                    end,
                     sequence.group().salt());
+            if (end < scheduled.endPosition()) {
+                blocks.truncate(sequence.blockTable(), end);
+            }
             for (Sequence fork : scheduled.forks()) {
                 blocks.fork(fork.blockTable(), sequence.blockTable(), scheduled.endPosition());
                 start(fork, scheduled.endPosition());
@@ -170,9 +184,22 @@ public final class Scheduler {
             if (sequence.numUncomputedTokens() > 1) {
                 numPrefillsLeft++;
             } else if (budget > 0) {
+                if (sequence.numProposedTokens() > 0) {
+                    fitProposals(sequence, running.size() - i);
+                }
                 give(sequence);
             }
         }
+    }
+
+    /** Cuts a decode's proposals to what the step has room for; they take nobody's block and nobody's token. */
+    private void fitProposals(Sequence sequence, int numSpareBlocks) {
+        int count = Math.min(sequence.numProposedTokens(), proposalBudget);
+        while (count > 0 && !blocks.tryGrow(sequence.blockTable(), sequence.numTokens() + count, numSpareBlocks)) {
+            count--;
+        }
+        sequence.keepProposals(count);
+        proposalBudget -= count;
     }
 
     private boolean extendOrPreempt(Sequence sequence) {
@@ -294,7 +321,8 @@ public final class Scheduler {
     /** Gives a sequence as many tokens as it wants and the budget has. */
     private void give(Sequence sequence) {
         SequenceGroup group = sequence.group();
-        int end = sequence.numComputedTokens() + Math.min(budget, sequence.numUncomputedTokens());
+        int wanted = sequence.numUncomputedTokens() + sequence.numProposedTokens();
+        int end = sequence.numComputedTokens() + Math.min(budget, wanted);
         List<Sequence> forks = List.of();
         int promptEnd = group.numPromptTokens();
         if (group.numWaiting() > 0 && sequence.numComputedTokens() < promptEnd && promptEnd <= end) {

@@ -1,12 +1,14 @@
 package io.millrace.sequence;
 
 import io.millrace.kvcache.BlockTable;
+import io.millrace.sampling.Proposal;
 import java.util.Arrays;
 
 /**
  * One sample of a request: its tokens (the prompt's and those drawn), how many of them have their KV computed, and its block
  * table. There is no prefill or decode mode: a step computes some of the tokens that are not computed yet, and the step that
- * computes the last one draws the next. Engine thread only.
+ * computes the last one draws the next. Behind its tokens a sequence may carry proposed ones: guesses at its next tokens,
+ * which a step computes beside the last token and then accepts, from the front, or drops. Engine thread only.
  */
 public final class Sequence implements Comparable<Sequence> {
     private static final int[] NO_TOKENS = {};
@@ -17,6 +19,8 @@ public final class Sequence implements Comparable<Sequence> {
     private int[] tokenIds; // the group's own array until the first token is appended
     private int numTokens;
     private int numComputedTokens;
+    private int numProposedTokens; // behind numTokens in tokenIds
+    private Proposal[] proposals; // of the proposed tokens, where the rule of acceptance needs more than the token
     private SequenceStatus status = SequenceStatus.WAITING;
 
     Sequence(SequenceGroup group, int sample, int[] outputTokenIds) {
@@ -42,7 +46,7 @@ public final class Sequence implements Comparable<Sequence> {
         return blockTable;
     }
 
-    /** Prompt and output, valid to numTokens; not to be written or kept. */
+    /** Prompt and output, valid to numTokens, then the proposed tokens; not to be written or kept. */
     public int[] tokenIds() {
         return tokenIds;
     }
@@ -77,11 +81,61 @@ public final class Sequence implements Comparable<Sequence> {
 
     /** Takes a drawn token. */
     public void append(int tokenId) {
-        if (numTokens == tokenIds.length || tokenIds == group.promptTokenIds()) {
-            int room = Math.max(16, numTokens / 2);
-            tokenIds = Arrays.copyOf(tokenIds, Math.addExact(numTokens, room));
+        if (numProposedTokens > 0) {
+            throw new IllegalStateException(this + " has proposals that were neither accepted nor dropped");
         }
-        tokenIds[numTokens++] = tokenId;
+        put(numTokens, tokenId);
+        numTokens++;
+    }
+
+    private void put(int place, int tokenId) {
+        if (place == tokenIds.length || tokenIds == group.promptTokenIds()) {
+            int room = Math.max(16, place / 2);
+            tokenIds = Arrays.copyOf(tokenIds, Math.addExact(place, room));
+        }
+        tokenIds[place] = tokenId;
+    }
+
+    /** Guessed tokens behind the sequence's own in {@link #tokenIds}. */
+    public int numProposedTokens() {
+        return numProposedTokens;
+    }
+
+    /**
+     * Adds a guess at the token after those that there are.
+     *
+     * @param proposal how it was drawn; null where acceptance needs the token alone
+     */
+    public void propose(int tokenId, Proposal proposal) {
+        put(numTokens + numProposedTokens, tokenId);
+        if (proposal != null) {
+            if (proposals == null) {
+                proposals = new Proposal[4];
+            } else if (proposals.length == numProposedTokens) {
+                proposals = Arrays.copyOf(proposals, 2 * numProposedTokens);
+            }
+            proposals[numProposedTokens] = proposal;
+        }
+        numProposedTokens++;
+    }
+
+    /** How the proposed token of that place was drawn; null where acceptance needs the token alone. */
+    public Proposal proposal(int place) {
+        return proposals == null ? null : proposals[place];
+    }
+
+    /** Drops all proposed tokens but the first count. */
+    public void keepProposals(int count) {
+        numProposedTokens = Math.min(count, numProposedTokens);
+    }
+
+    /** Makes the first count proposed tokens the sequence's own, and drops the others. */
+    public void acceptProposals(int count) {
+        if (count > numProposedTokens) {
+            throw new IllegalStateException(this + " has " + numProposedTokens + " proposals, not " + count);
+        }
+        numTokens += count;
+        numProposedTokens = 0;
     }
 
     /** Is to take a sibling's blocks after the current step. */
@@ -107,6 +161,7 @@ public final class Sequence implements Comparable<Sequence> {
     public void preempt() {
         setStatus(SequenceStatus.WAITING);
         numComputedTokens = 0;
+        numProposedTokens = 0;
     }
 
     /** Ends; leaves the group and drops the tokens. */
@@ -116,6 +171,8 @@ public final class Sequence implements Comparable<Sequence> {
         tokenIds = NO_TOKENS;
         numTokens = 0;
         numComputedTokens = 0;
+        numProposedTokens = 0;
+        proposals = null;
     }
 
     private void setStatus(SequenceStatus to) {

@@ -15,6 +15,9 @@ import io.millrace.engine.StepReport.RequestFailure;
 import io.millrace.engine.StepReport.SampleDelta;
 import io.millrace.sampling.LogprobsMode;
 import io.millrace.sampling.TokenLogprobs;
+import io.millrace.speculation.AcceptanceRule;
+import io.millrace.speculation.DraftModel;
+import io.millrace.speculation.Proposer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -84,8 +87,16 @@ final class EngineHarness implements AutoCloseable {
     final Map<String, Entry> ledger;
     int numSteps;
 
+    private final Proposer proposer;
+
     EngineHarness(EngineConfig config, Backend backend, Map<String, Entry> ledger) {
-        engine = new InferenceEngine(config, facts(), Optional.empty(), backend);
+        this(config, backend, null, ledger);
+    }
+
+    /** With speculation, unless the proposer is null. */
+    EngineHarness(EngineConfig config, Backend backend, Proposer proposer, Map<String, Entry> ledger) {
+        engine = new InferenceEngine(config, facts(), Optional.empty(), backend, Optional.ofNullable(proposer));
+        this.proposer = proposer;
         this.ledger = ledger;
     }
 
@@ -99,6 +110,26 @@ final class EngineHarness implements AutoCloseable {
 
     static FakeBackend backend(EngineConfig config, int numBlocks) {
         return new FakeBackend(numBlocks, config.blockSize(), FakeModel.VOCAB_SIZE, facts().eosTokenIds());
+    }
+
+    /** A draft model that errs in some of its draws. */
+    static DraftModel draft(EngineConfig config, int numBlocks, double accuracy) {
+        FakeBackend backend = new FakeBackend(
+                numBlocks,
+                config.blockSize(),
+                FakeModel.VOCAB_SIZE,
+                facts().eosTokenIds(),
+                accuracy);
+        return new DraftModel(
+                backend,
+                new DraftModel.Limits(
+                        config.blockSize(),
+                        config.enablePrefixCaching(),
+                        config.maxNumBatchedTokens(),
+                        config.maxNumSeqs(),
+                        MAX_MODEL_LEN,
+                        FakeModel.VOCAB_SIZE),
+                AcceptanceRule.COUPLED);
     }
 
     static EngineConfig config(int maxNumSeqs, int maxNumBatchedTokens, boolean prefixCaching, int blockSize) {
@@ -133,6 +164,9 @@ final class EngineHarness implements AutoCloseable {
     boolean step() {
         StepReport report = engine.step();
         engine.checkIntegrity();
+        if (proposer instanceof DraftModel draft) {
+            draft.checkIntegrity();
+        }
         if (report == null) {
             assertTrue(engine.isIdle());
             return false;
@@ -170,7 +204,9 @@ final class EngineHarness implements AutoCloseable {
             sample.tokenIds.add(id);
         }
         if (delta.logprobs() != null) {
-            sample.logprobs.add(text(delta.logprobs()));
+            for (TokenLogprobs logprobs : delta.logprobs()) {
+                sample.logprobs.add(text(new TokenLogprobs[] {logprobs}));
+            }
         }
         sample.finished = delta.finished();
     }

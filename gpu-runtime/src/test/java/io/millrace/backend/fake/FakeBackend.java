@@ -20,7 +20,8 @@ import java.util.List;
  * <p>The token drawn is a pure function of the sequence's tokens, the seed and the sample index; about one in 64 is an EOS
  * id. Test hooks: computing token id {@value #FAULT_TOKEN_ID} throws a {@link SequenceFaultException}, {@value
  * #CRASH_TOKEN_ID} an exception that cannot be traced to a sequence, {@value #HALT_TOKEN_ID} halts the JVM with status 137.
- * None of the three is ever drawn. The system property {@value #STEP_MILLIS} makes every step take that long.
+ * None of the three is ever drawn; an inaccurate one, made to stand in for a draft model, errs in a fixed share of its draws and
+ * may then say {@value #FAULT_TOKEN_ID}. The system property {@value #STEP_MILLIS} makes every step take that long.
  */
 public final class FakeBackend implements Backend {
     public static final int FAULT_TOKEN_ID = 666;
@@ -36,6 +37,7 @@ public final class FakeBackend implements Backend {
     private final int blockSize;
     private final int vocabSize;
     private final int[] eosTokenIds;
+    private final double accuracy;
     private final int[] slotTokens; // EMPTY where nothing was written yet
     private final int[] slotPositions;
     private final long[] slotHashes;
@@ -43,6 +45,12 @@ public final class FakeBackend implements Backend {
     private boolean closed;
 
     public FakeBackend(int numBlocks, int blockSize, int vocabSize, List<Integer> eosTokenIds) {
+        this(numBlocks, blockSize, vocabSize, eosTokenIds, 1);
+    }
+
+    /** @param accuracy share of draws that are what an accurate backend draws */
+    public FakeBackend(int numBlocks, int blockSize, int vocabSize, List<Integer> eosTokenIds, double accuracy) {
+        this.accuracy = accuracy;
         this.numBlocks = numBlocks;
         this.blockSize = blockSize;
         this.vocabSize = vocabSize;
@@ -250,6 +258,10 @@ public final class FakeBackend implements Backend {
             } else {
                 verifySampling(input, s, row);
                 ids[r] = drawToken(hash, row.sampling());
+                if ((mix(hash, 7) >>> 40) >= accuracy * (1 << 24)) {
+                    int wrong = (ids[r] + 1) % vocabSize;
+                    ids[r] = wrong == CRASH_TOKEN_ID || wrong == HALT_TOKEN_ID ? FAULT_TOKEN_ID : wrong;
+                }
             }
             logprobs[r] = row.numLogprobs() < 0 ? null : logprobs(hash, ids[r], row.numLogprobs());
         }
