@@ -44,8 +44,8 @@ class BatchInvarianceTest {
     @ValueSource(longs = {7, 8, 9, 10, 11, 12})
     void randomMixedLoadsWithSpeculationEqualRequestsRunAlone(long firstSeed) {
         walks(firstSeed, true);
-        assertTrue(numAcceptedTokens > 10_000, "accepted: " + numAcceptedTokens);
-        assertTrue(numProposedTokens - numAcceptedTokens > 10_000, "refused: " + numProposedTokens);
+        assertTrue(numAcceptedTokens > 5_000, "accepted: " + numAcceptedTokens);
+        assertTrue(numProposedTokens - numAcceptedTokens > 5_000, "refused: " + numProposedTokens);
     }
 
     private void walks(long firstSeed, boolean speculating) {
@@ -124,10 +124,7 @@ class BatchInvarianceTest {
                 ? new PromptLookup(1, speculative.promptLookupMax(), AcceptanceRule.COUPLED)
                 : EngineHarness.draft(config, numDraftBlocks, speculation.nextInt(5) / 4.0);
         return new EngineHarness(
-                config.withSpeculative(speculative),
-                EngineHarness.backend(config, numBlocks),
-                proposer,
-                ledger);
+                config.withSpeculative(speculative), EngineHarness.backend(config, numBlocks), proposer, ledger);
     }
 
     private void count(EngineHarness harness) {

@@ -11,14 +11,20 @@ import io.millrace.engine.StepReport.PromptScores;
 import io.millrace.engine.StepReport.SampleDelta;
 import io.millrace.sampling.LogprobsMode;
 import io.millrace.sampling.SamplingParams;
+import io.millrace.speculation.AcceptanceRule;
+import io.millrace.speculation.SpeculationMethod;
+import io.millrace.speculation.SpeculationStats;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
@@ -27,6 +33,7 @@ import org.junit.jupiter.params.provider.EnumSource;
  */
 class DemoModelInvarianceTest {
     private static final Path MODEL = Path.of("../models/millrace-tiny");
+    private static final Path DRAFT = Path.of("../models/millrace-tiny-draft");
     private static final long ROOMY_BYTES = 32L << 20;
     private static final int NUM_REQUESTS = 16;
 
@@ -55,9 +62,79 @@ class DemoModelInvarianceTest {
         }
     }
 
+    /** Ids, texts, log probabilities and prompt scores, greedy and sampled, with a crowd and with little room. */
+    @ParameterizedTest
+    @CsvSource({"AUTO, NGRAM", "AUTO, DRAFT_MODEL", "FLOAT32, NGRAM", "FLOAT32, DRAFT_MODEL"})
+    void speculationChangesNothing(Dtype dtype, SpeculationMethod method) throws IOException {
+        List<Request> requests = requests();
+        Map<String, String> plain;
+        long bytesPerBlock;
+        String fingerprint;
+        try (InferenceEngine engine = open(dtype, 64, 2048, ROOMY_BYTES, true)) {
+            plain = run(engine, requests);
+            bytesPerBlock = ROOMY_BYTES / engine.stats().numBlocks();
+            fingerprint = engine.numericFingerprint();
+        }
+        SpeculativeConfig fixed = speculative(method, 4, AcceptanceRule.COUPLED);
+        for (EngineConfig config : List.of(
+                config(dtype, 64, 2048, ROOMY_BYTES, true),
+                config(dtype, 1, 40, ROOMY_BYTES, true),
+                config(dtype, 20, 48, 12 * bytesPerBlock, true),
+                config(dtype, 20, 48, 16 * bytesPerBlock, false))) {
+            try (InferenceEngine engine = InferenceEngine.open(config.withSpeculative(fixed))) {
+                assertEquals(plain, run(engine, requests));
+                SpeculationStats stats = engine.stats().speculation();
+                assertTrue(stats.numAcceptedTokens() > 100, "accepted: " + stats);
+                assertTrue(stats.numProposedTokens() > stats.numAcceptedTokens(), "refused: " + stats);
+                assertEquals(fingerprint, engine.numericFingerprint());
+                assertEquals(0, engine.stats().numUsedBlocks());
+            }
+        }
+        SpeculativeConfig adaptive = SpeculativeConfig.of(method, fixed.model());
+        try (InferenceEngine engine =
+                InferenceEngine.open(config(dtype, 64, 2048, ROOMY_BYTES, true).withSpeculative(adaptive))) {
+            assertEquals(plain, run(engine, requests));
+        }
+    }
+
+    /** Greedy output stays what it is under the other rule; the share that both accept is told side by side. */
+    @Test
+    void bothRulesAcceptMostOfAGoodDraft() throws IOException {
+        Map<AcceptanceRule, Double> rates = new EnumMap<>(AcceptanceRule.class);
+        Map<String, String> greedy = null;
+        for (AcceptanceRule rule : AcceptanceRule.values()) {
+            EngineConfig config = config(Dtype.AUTO, 64, 2048, ROOMY_BYTES, true)
+                    .withSpeculative(speculative(SpeculationMethod.DRAFT_MODEL, 4, rule));
+            try (InferenceEngine engine = InferenceEngine.open(config)) {
+                Map<String, String> results = run(engine, requests());
+                rates.put(rule, engine.stats().speculation().acceptanceRate());
+                results.keySet().removeIf(id -> Integer.parseInt(id.split("[/# ]")[1]) % 3 != 0);
+                if (greedy == null) {
+                    greedy = results;
+                }
+                assertEquals(greedy, results);
+                assertEquals(
+                        rule == AcceptanceRule.ACCEPT_RESAMPLE,
+                        engine.numericFingerprint().contains("accept_resample"));
+            }
+        }
+        System.out.println("accepted of millrace-tiny-draft's proposals: " + rates);
+        rates.values().forEach(rate -> assertTrue(rate > 0.3, rates.toString()));
+    }
+
+    private static SpeculativeConfig speculative(SpeculationMethod method, int numTokens, AcceptanceRule rule) {
+        String model = method == SpeculationMethod.DRAFT_MODEL ? DRAFT.toString() : "";
+        return new SpeculativeConfig(method, numTokens, false, 4, 1, model, rule);
+    }
+
     private static InferenceEngine open(
             Dtype dtype, int maxNumSeqs, int maxNumBatchedTokens, long kvCacheMemoryBytes, boolean prefixCaching) {
-        return InferenceEngine.open(new EngineConfig(
+        return InferenceEngine.open(config(dtype, maxNumSeqs, maxNumBatchedTokens, kvCacheMemoryBytes, prefixCaching));
+    }
+
+    private static EngineConfig config(
+            Dtype dtype, int maxNumSeqs, int maxNumBatchedTokens, long kvCacheMemoryBytes, boolean prefixCaching) {
+        return new EngineConfig(
                 MODEL.toString(),
                 "cpu",
                 dtype,
@@ -68,7 +145,7 @@ class DemoModelInvarianceTest {
                 prefixCaching,
                 16,
                 0,
-                LogprobsMode.RAW_LOGPROBS));
+                LogprobsMode.RAW_LOGPROBS);
     }
 
     private static Map<String, String> run(InferenceEngine engine, List<Request> requests) {

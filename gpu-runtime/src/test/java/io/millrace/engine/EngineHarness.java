@@ -114,12 +114,8 @@ final class EngineHarness implements AutoCloseable {
 
     /** A draft model that errs in some of its draws. */
     static DraftModel draft(EngineConfig config, int numBlocks, double accuracy) {
-        FakeBackend backend = new FakeBackend(
-                numBlocks,
-                config.blockSize(),
-                FakeModel.VOCAB_SIZE,
-                facts().eosTokenIds(),
-                accuracy);
+        FakeBackend backend =
+                new FakeBackend(numBlocks, config.blockSize(), FakeModel.VOCAB_SIZE, facts().eosTokenIds(), accuracy);
         return new DraftModel(
                 backend,
                 new DraftModel.Limits(

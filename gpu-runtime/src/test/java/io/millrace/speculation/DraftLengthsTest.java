@@ -1,0 +1,122 @@
+package io.millrace.speculation;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.millrace.sampling.SamplingParams;
+import io.millrace.sequence.Sequence;
+import io.millrace.sequence.SequenceGroup;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class DraftLengthsTest {
+    private static final int MAX_DRAFT_TOKENS = 6;
+
+    private final DraftLengths lengths = new DraftLengths(MAX_DRAFT_TOKENS);
+    private final int[] chosen = new int[64];
+
+    private static List<Sequence> sequences(int count) {
+        List<Sequence> sequences = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            SequenceGroup group = new SequenceGroup(new SequenceGroup.Settings(
+                    "r" + i, new int[] {1, 2}, SamplingParams.defaults(), 0, i, "", false, new int[0]));
+            sequences.add(group.addSequence(0, new int[] {3}));
+        }
+        return sequences;
+    }
+
+    /** Steps that cost plainNanos and perToken for every verified token; proposals are accepted as told. */
+    private long run(List<Sequence> sequences, int numSteps, long plainNanos, long perToken, int numAccepted) {
+        long numProposed = 0;
+        for (int step = 0; step < numSteps; step++) {
+            lengths.choose(sequences, chosen);
+            int proposed = 0;
+            for (int i = 0; i < sequences.size(); i++) {
+                if (chosen[i] > 0) {
+                    lengths.observeVerified(sequences.get(i), chosen[i], Math.min(numAccepted, chosen[i]));
+                    proposed += chosen[i];
+                }
+            }
+            lengths.costs().observeStep(sequences.size(), proposed, 0, plainNanos + proposed * perToken);
+            if (proposed == 0) {
+                lengths.observePlainStep();
+            }
+            numProposed += proposed;
+        }
+        return numProposed;
+    }
+
+    @Test
+    void looksAtPlainStepsFirst() {
+        List<Sequence> one = sequences(1);
+        assertEquals(0, run(one, 3, 1000, 10, 6));
+        assertEquals(MAX_DRAFT_TOKENS, run(one, 1, 1000, 10, 6));
+    }
+
+    @Test
+    void proposesMuchWhereVerifyingIsCheapAndMuchIsAccepted() {
+        long numProposed = run(sequences(1), 200, 1000, 10, 6);
+        assertTrue(numProposed > 190 * MAX_DRAFT_TOKENS, "proposed " + numProposed);
+        assertEquals(0, lengths.numStepsOff());
+    }
+
+    @Test
+    void proposesLittleWhereLittleIsAccepted() {
+        run(sequences(1), 200, 1000, 100, 1);
+        assertTrue(chosen[0] >= 1 && chosen[0] <= 3, "chosen " + chosen[0]);
+        run(sequences(1), 100, 1000, 10, 6);
+    }
+
+    @Test
+    void isOffWhereVerifyingCostsAsMuchAsDrawingAndLooksAgain() {
+        List<Sequence> many = sequences(64);
+        lengths.costs().observeStep(0, 0, 1000, 1_000_000); // a prompt's token costs 1000
+        long numProposed = run(many, 2000, 64_000, 1000, 0);
+        assertTrue(lengths.isOff());
+        assertTrue(lengths.numStepsOff() > 1900, "off " + lengths.numStepsOff());
+        assertTrue(numProposed > 0 && numProposed < 150, "tried " + numProposed);
+        // The same batch with a device that verifies for nothing, and a draft that is right.
+        run(many, 3000, 64_000, 0, 6);
+        assertFalse(lengths.isOff());
+    }
+
+    @Test
+    void aDearDraftIsNotWorthIt() {
+        List<Sequence> one = sequences(1);
+        run(one, 3, 1000, 10, 6);
+        for (int i = 0; i < 50; i++) {
+            lengths.costs().observeDraftStep(1, 1200);
+        }
+        assertEquals(0, run(one, 50, 1000, 10, 6));
+        assertTrue(lengths.isOff());
+    }
+
+    @Test
+    void sequencesAreJudgedOneByOne() {
+        List<Sequence> two = sequences(2);
+        lengths.costs().observeStep(0, 0, 1000, 200_000);
+        run(two, 3, 1000, 200, 0);
+        for (int i = 0; i < 100; i++) {
+            lengths.observeVerified(two.get(0), 4, 4);
+            lengths.observeVerified(two.get(1), 4, 0);
+        }
+        lengths.choose(two, chosen);
+        assertTrue(chosen[0] >= 3, "chosen " + chosen[0]);
+        assertEquals(0, chosen[1]);
+    }
+
+    @Test
+    void batchClassesAreNarrow() {
+        int before = 0;
+        for (int count = 1; count <= 4096; count++) {
+            int batchClass = StepCosts.batchClass(count);
+            assertTrue(batchClass == before || batchClass == before + 1, "class of " + count);
+            before = batchClass;
+        }
+        assertTrue(before < 64);
+        assertEquals(StepCosts.batchClass(49), StepCosts.batchClass(64));
+        assertFalse(StepCosts.batchClass(48) == StepCosts.batchClass(49));
+    }
+}
