@@ -6,6 +6,8 @@ import io.millrace.connect.kafka.KafkaPromptsOptions.StartFrom;
 import io.millrace.job.stream.Delivery;
 import io.millrace.job.stream.StopAt;
 import io.millrace.sampling.LogprobsMode;
+import io.millrace.speculation.AcceptanceRule;
+import io.millrace.speculation.SpeculationMethod;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
@@ -55,6 +57,20 @@ abstract class ChoiceConverter<E extends Enum<E>> implements ITypeConverter<E>, 
     static final class OfLogprobsMode extends ChoiceConverter<LogprobsMode> {
         OfLogprobsMode() {
             super(LogprobsMode.values(), mode -> mode.name().toLowerCase(Locale.ROOT));
+        }
+    }
+
+    /** {@code --speculative-method}. */
+    static final class OfSpeculationMethod extends ChoiceConverter<SpeculationMethod> {
+        OfSpeculationMethod() {
+            super(SpeculationMethod.values(), SpeculationMethod::optionName);
+        }
+    }
+
+    /** {@code --speculative-rule}. */
+    static final class OfAcceptanceRule extends ChoiceConverter<AcceptanceRule> {
+        OfAcceptanceRule() {
+            super(AcceptanceRule.values(), AcceptanceRule::optionName);
         }
     }
 

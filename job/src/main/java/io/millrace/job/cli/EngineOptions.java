@@ -2,7 +2,10 @@ package io.millrace.job.cli;
 
 import io.millrace.backend.Dtype;
 import io.millrace.engine.EngineConfig;
+import io.millrace.engine.SpeculativeConfig;
 import io.millrace.sampling.LogprobsMode;
+import io.millrace.speculation.AcceptanceRule;
+import io.millrace.speculation.SpeculationMethod;
 import java.nio.file.Path;
 import picocli.CommandLine.Option;
 
@@ -75,6 +78,54 @@ final class EngineOptions {
     LogprobsMode logprobsMode = LogprobsMode.RAW_LOGPROBS;
 
     @Option(
+            names = "--speculative-method",
+            paramLabel = "METHOD",
+            converter = ChoiceConverter.OfSpeculationMethod.class,
+            description =
+                    "Where guesses at the next tokens come from, which one step then verifies together: none, ngram"
+                            + " (what followed the same tokens before in the request's own text) or draft_model. Default: none.")
+    SpeculationMethod speculativeMethod = SpeculationMethod.NONE;
+
+    @Option(
+            names = "--speculative-model",
+            paramLabel = "DIR",
+            description = "Draft model for --speculative-method draft_model: a smaller one with the same vocabulary.")
+    Path speculativeModel;
+
+    @Option(
+            names = "--num-speculative-tokens",
+            paramLabel = "N",
+            description = "Most tokens guessed ahead for each sequence. Default: ${DEFAULT-VALUE}.")
+    int numSpeculativeTokens = SpeculativeConfig.DEFAULT_NUM_SPECULATIVE_TOKENS;
+
+    @Option(
+            names = "--no-speculative-adaptation",
+            description = "Always guess --num-speculative-tokens, also where fewer, or none, would be faster.")
+    boolean noSpeculativeAdaptation;
+
+    @Option(
+            names = "--prompt-lookup-max",
+            paramLabel = "TOKENS",
+            description = "Most last tokens that --speculative-method ngram compares. Default: ${DEFAULT-VALUE}.")
+    int promptLookupMax = SpeculativeConfig.DEFAULT_PROMPT_LOOKUP_MAX;
+
+    @Option(
+            names = "--prompt-lookup-min",
+            paramLabel = "TOKENS",
+            description = "Fewest last tokens that must match. Default: ${DEFAULT-VALUE}.")
+    int promptLookupMin = SpeculativeConfig.DEFAULT_PROMPT_LOOKUP_MIN;
+
+    @Option(
+            names = "--speculative-rule",
+            paramLabel = "RULE",
+            converter = ChoiceConverter.OfAcceptanceRule.class,
+            description =
+                    "When a guess is accepted: coupled, if it is the token drawn anyway, so that results are the same"
+                            + " to the bit; or accept_resample, which accepts a little more often and has the same distribution,"
+                            + " but other results. Default: coupled.")
+    AcceptanceRule speculativeRule = AcceptanceRule.COUPLED;
+
+    @Option(
             names = "--seed",
             paramLabel = "NUMBER",
             description = "Mixed with the request id into the seed of requests that bring none of their own."
@@ -94,6 +145,16 @@ final class EngineOptions {
                 !noEnablePrefixCaching,
                 blockSize,
                 numThreads,
-                logprobsMode);
+                logprobsMode,
+                new SpeculativeConfig(
+                        speculativeMethod,
+                        numSpeculativeTokens,
+                        !noSpeculativeAdaptation,
+                        promptLookupMax,
+                        promptLookupMin,
+                        speculativeModel == null
+                                ? ""
+                                : speculativeModel.toAbsolutePath().normalize().toString(),
+                        speculativeRule));
     }
 }

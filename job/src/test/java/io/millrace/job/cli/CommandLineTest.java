@@ -6,6 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.millrace.backend.Dtype;
 import io.millrace.engine.EngineConfig;
+import io.millrace.engine.SpeculativeConfig;
+import io.millrace.speculation.AcceptanceRule;
+import io.millrace.speculation.SpeculationMethod;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Files;
@@ -106,6 +109,31 @@ class CommandLineTest {
                 EngineConfig.DEFAULT_MAX_NUM_SEQS, batch.engine.maxNumSeqs, "one option given leaves the others alone");
         assertEquals(Duration.ofSeconds(10), batch.job.checkpointInterval);
         assertEquals(null, batch.sampling.toDefaults().getTemperature());
+    }
+
+    @Test
+    void speculationIsChosenByName() {
+        BatchCommand batch = new BatchCommand();
+        new CommandLine(batch)
+                .parseArgs(
+                        "--model=m",
+                        "--input=i",
+                        "--output=o",
+                        "--speculative-method=draft_model",
+                        "--speculative-model=d",
+                        "--num-speculative-tokens=3",
+                        "--speculative-rule=accept_resample",
+                        "--no-speculative-adaptation");
+        assertEquals(
+                new SpeculativeConfig(
+                        SpeculationMethod.DRAFT_MODEL,
+                        3,
+                        false,
+                        SpeculativeConfig.DEFAULT_PROMPT_LOOKUP_MAX,
+                        SpeculativeConfig.DEFAULT_PROMPT_LOOKUP_MIN,
+                        Path.of("d").toAbsolutePath().toString(),
+                        AcceptanceRule.ACCEPT_RESAMPLE),
+                batch.engine.toConfig(Path.of("m")).speculative());
     }
 
     @ParameterizedTest

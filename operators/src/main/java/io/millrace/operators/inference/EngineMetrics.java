@@ -41,6 +41,14 @@ final class EngineMetrics {
         total("generation_tokens_total", stats, EngineStats::numGeneratedTokens);
         total("restored_tokens_total", stats, EngineStats::numRestoredTokens);
         total("num_steps_total", stats, EngineStats::numSteps);
+        total("spec_decode_num_draft_tokens_total", stats, s -> s.speculation().numProposedTokens());
+        total(
+                "spec_decode_num_accepted_tokens_total",
+                stats,
+                s -> s.speculation().numAcceptedTokens());
+        gauge(
+                "spec_decode_draft_acceptance_rate",
+                () -> stats.get().speculation().acceptanceRate());
         total("step_time_ns_total", stats, s -> s.times().totalNanos());
         total("gemm_time_ns_total", stats, s -> s.times().gemmNanos());
         total("attention_time_ns_total", stats, s -> s.times().attentionNanos());
