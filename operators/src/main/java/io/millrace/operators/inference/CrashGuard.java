@@ -107,9 +107,8 @@ final class CrashGuard {
     /** The request admitted alone has ended without harm. */
     void leave(String uid) throws IOException {
         if (uid.equals(alone)) {
-            alone = null;
             numPassed++;
-            files.delete(aloneFile(), false);
+            vacate();
         }
     }
 
@@ -128,11 +127,12 @@ final class CrashGuard {
      * and with something at all.
      */
     void progressCheckpointed() throws IOException {
-        if (cautious && (alone != null || !putAside && numPassed < numRequestsToPass)) {
+        if (cautious && !putAside && numPassed < numRequestsToPass) {
             return;
         }
         if (cautious) {
             cautious = false;
+            vacate(); // what runs alone now gets company, and must not be blamed for it
             LOG.info("requests are admitted together again");
         }
         writeInt(startsFile(), 0);
@@ -140,12 +140,16 @@ final class CrashGuard {
 
     /** The task ends. Unless the engine died, nothing that runs now is to blame, and the start does not count. */
     void close() throws IOException {
-        if (alone != null) {
-            files.delete(aloneFile(), false);
-            alone = null;
-        }
+        vacate();
         if (!engineDied) {
             writeInt(startsFile(), Math.min(readInt(startsFile()), numStarts - 1));
+        }
+    }
+
+    private void vacate() throws IOException {
+        if (alone != null) {
+            alone = null;
+            files.delete(aloneFile(), false);
         }
     }
 

@@ -113,6 +113,19 @@ class CrashGuardTest {
     }
 
     @Test
+    void cautionEndsThoughARequestRunsAloneAndBlamesItNoMore() throws IOException {
+        CrashGuard guard = cautious();
+        for (int i = 0; i < NUM_TO_PASS; i++) {
+            assertTrue(guard.tryEnter("r" + i));
+            guard.leave("r" + i);
+        }
+        assertTrue(guard.tryEnter("next")); // under load there is always one
+        guard.progressCheckpointed();
+        assertFalse(guard.isCautious());
+        assertFalse(start().isCautious(), "the process died with company in the engine, once");
+    }
+
+    @Test
     void cautionEndsOnceTheCulpritIsPutAside() throws IOException {
         CrashGuard guard = cautious();
         guard.putAside();
