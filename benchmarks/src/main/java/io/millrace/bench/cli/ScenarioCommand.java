@@ -78,7 +78,7 @@ abstract class ScenarioCommand implements Callable<Integer> {
         Scenario scenario = scenario();
         BenchModel resolved = BenchModel.resolve(model, home().resolve("bench-models"));
         BenchSettings settings =
-                new BenchSettings(resolved, chosen, numThreads, full, seed, home().resolve("bench"), System.err);
+                BenchSettings.of(resolved, chosen, numThreads, full, seed, home().resolve("bench"), System.err);
         Report report = scenario.run(settings);
         PrintWriter out = spec.commandLine().getOut();
         out.print(ReportText.toText(report));

@@ -10,6 +10,7 @@ import java.nio.file.Path;
  *
  * @param model what is measured
  * @param dtype compute and KV dtype
+ * @param bfloat16 whether that comes to bfloat16 here
  * @param numThreads compute threads; 0 means all cores
  * @param full report sizes instead of sizes that stay under a minute
  * @param seed of prompts, lengths and draws
@@ -17,7 +18,26 @@ import java.nio.file.Path;
  * @param log where progress goes
  */
 public record BenchSettings(
-        BenchModel model, Dtype dtype, int numThreads, boolean full, long seed, Path home, PrintStream log) {
+        BenchModel model,
+        Dtype dtype,
+        boolean bfloat16,
+        int numThreads,
+        boolean full,
+        long seed,
+        Path home,
+        PrintStream log) {
+
+    /** Settings with the number format that the dtype comes to for this model on this machine. */
+    public static BenchSettings of(
+            BenchModel model, Dtype dtype, int numThreads, boolean full, long seed, Path home, PrintStream log) {
+        boolean bfloat16 = Machine.isBfloat16(model, dtype);
+        return new BenchSettings(model, dtype, bfloat16, numThreads, full, seed, home, log);
+    }
+
+    /** The same for another model. */
+    BenchSettings withModel(BenchModel other) {
+        return of(other, dtype, numThreads, full, seed, home, log);
+    }
 
     int numCeilingThreads() {
         return numThreads == 0 ? Runtime.getRuntime().availableProcessors() : numThreads;

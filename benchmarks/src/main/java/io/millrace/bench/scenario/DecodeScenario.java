@@ -59,7 +59,7 @@ public final class DecodeScenario implements Scenario {
         Double atBatch1 = null;
         Double allocated = null;
         try (Ceilings ceilings =
-                new Ceilings(settings.model().shape(), Machine.isBfloat16(settings), settings.numCeilingThreads())) {
+                new Ceilings(settings.model().shape(), settings.bfloat16(), settings.numCeilingThreads())) {
             for (int batch : batches) {
                 settings.say("decode, batch %d", batch);
                 Point point = measure(settings, ceilings, batch, numRounds);

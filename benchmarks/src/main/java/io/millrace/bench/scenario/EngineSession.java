@@ -40,11 +40,16 @@ final class EngineSession implements AutoCloseable {
         this.settings = settings;
         BackendProvider provider = new CpuBackendProvider(options.sharedReads());
         this.engine = InferenceEngine.open(config(settings, options), provider);
+        if (engine.numericFingerprint().contains("/bfloat16/") != settings.bfloat16()) {
+            engine.close();
+            throw new IllegalStateException("the engine computes as " + engine.numericFingerprint()
+                    + ", but the ceilings would be measured in " + (settings.bfloat16() ? "bfloat16" : "float32")
+                    + "; say which with --dtype");
+        }
     }
 
     static EngineConfig config(BenchSettings settings, Options options) {
         long numBlocks = (options.numKvTokens() + BLOCK_SIZE - 1) / BLOCK_SIZE;
-        // What a pool costs depends on the dtype that the engine chooses; float32 is the larger, bfloat16 counts half.
         return new EngineConfig(
                 settings.model().directory().toString(),
                 "cpu",
@@ -61,7 +66,7 @@ final class EngineSession implements AutoCloseable {
 
     /** KV bytes of a token in the format that the settings' dtype comes to on this machine. */
     static long kvBytesPerToken(BenchSettings settings) {
-        return settings.model().shape().numKvValuesPerToken() * (Machine.isBfloat16(settings) ? 2L : 4L);
+        return settings.model().shape().numKvValuesPerToken() * (settings.bfloat16() ? 2L : 4L);
     }
 
     /** Bytes of all matrices that a step reads; of an embedding that is no LM head it reads next to nothing. */
@@ -72,7 +77,7 @@ final class EngineSession implements AutoCloseable {
         long layer =
                 2 * shape.hiddenSize() * (queryWidth + kvWidth) + 3L * shape.hiddenSize() * shape.intermediateSize();
         long values = shape.numLayers() * layer + (long) shape.vocabSize() * shape.hiddenSize();
-        return values * (Machine.isBfloat16(settings) ? 2 : 4);
+        return values * (settings.bfloat16() ? 2 : 4);
     }
 
     InferenceEngine engine() {
@@ -135,10 +140,15 @@ final class EngineSession implements AutoCloseable {
         }
     }
 
-    /** Runs decode steps until their median time moves by less than 3 % from window to window, or for maxSeconds. */
+    /**
+     * Runs decode steps until their median time and what they allocate move by less than 3 % from window to window, or for
+     * maxSeconds: what is interpreted still is slow, and allocates what compiled code does not.
+     */
     void warmUp(Workload workload, int numSequences, int contextTokens, double maxSeconds) {
         long deadline = System.nanoTime() + (long) (maxSeconds * 1e9);
         double before = Double.POSITIVE_INFINITY;
+        double allocatedBefore = Double.POSITIVE_INFINITY;
+        Allocation allocation = new Allocation();
         int numStable = 0;
         int maxSteps = Math.max(64, settings.model().shape().maxPositionEmbeddings() - contextTokens);
         List<Request> requests = new java.util.ArrayList<>();
@@ -149,12 +159,17 @@ final class EngineSession implements AutoCloseable {
         prefill(numSequences);
         while (numStable < 2 && System.nanoTime() < deadline && !engine.isIdle()) {
             Samples window = new Samples();
+            allocation.begin();
             for (int i = 0; i < STEPS_PER_WINDOW && !engine.isIdle(); i++) {
                 window.add(timedStep());
             }
             double median = window.median();
-            numStable = Math.abs(median - before) <= STABLE * before ? numStable + 1 : 0;
+            double allocated = allocation.end();
+            boolean allocatesLess = allocated < (1 - STABLE) * allocatedBefore;
+            boolean settled = Math.abs(median - before) <= STABLE * before && !allocatesLess;
+            numStable = settled ? numStable + 1 : 0;
             before = median;
+            allocatedBefore = allocated;
         }
         cancel(requests);
     }

@@ -2,6 +2,7 @@ package io.millrace.bench.scenario;
 
 import io.millrace.backend.Dtype;
 import io.millrace.bench.ceiling.Ceilings;
+import io.millrace.bench.model.BenchModel;
 import io.millrace.bench.report.Report;
 import io.millrace.model.ModelDirectory;
 import io.millrace.model.ModelSpec.Weight;
@@ -19,7 +20,7 @@ final class Machine {
         return new Report(scenario)
                 .config("model", settings.model().shape().name())
                 .config("random_weights", settings.model().isRandom())
-                .config("dtype", isBfloat16(settings) ? "bfloat16" : "float32")
+                .config("dtype", settings.bfloat16() ? "bfloat16" : "float32")
                 .config("num_threads", settings.numCeilingThreads())
                 .config("full", settings.full())
                 .config("seed", settings.seed())
@@ -31,13 +32,12 @@ final class Machine {
     }
 
     /** Whether the engine computes in bfloat16 with these settings: the rule of its device, asked in advance. */
-    static boolean isBfloat16(BenchSettings settings) {
-        if (settings.dtype() != Dtype.AUTO) {
-            return settings.dtype() == Dtype.BFLOAT16;
+    static boolean isBfloat16(BenchModel model, Dtype dtype) {
+        if (dtype != Dtype.AUTO) {
+            return dtype == Dtype.BFLOAT16;
         }
-        StorageType stored = ModelDirectory.open(settings.model().directory())
-                .weight(Weight.QUERY, 0)
-                .storageType();
+        StorageType stored =
+                ModelDirectory.open(model.directory()).weight(Weight.QUERY, 0).storageType();
         return Ceilings.hasBfloat16() && (stored == StorageType.BF16 || stored == StorageType.F16);
     }
 

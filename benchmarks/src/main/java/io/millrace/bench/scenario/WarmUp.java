@@ -1,0 +1,28 @@
+package io.millrace.bench.scenario;
+
+import java.util.function.DoubleSupplier;
+
+/** Repeats what is to be measured until its time has settled: compilers, caches and clocks have then done their part. */
+final class WarmUp {
+    private static final double TOLERANCE = 0.03;
+    private static final int RUNS_PER_WINDOW = 3;
+    private static final int NUM_STABLE_WINDOWS = 2;
+
+    private WarmUp() {}
+
+    /** Runs until the windows' medians agree within 3 % twice in a row, or maxSeconds have passed. */
+    static void untilStable(double maxSeconds, DoubleSupplier timedRun) {
+        long deadline = System.nanoTime() + (long) (maxSeconds * 1e9);
+        double before = Double.POSITIVE_INFINITY;
+        int numStable = 0;
+        while (numStable < NUM_STABLE_WINDOWS && System.nanoTime() < deadline) {
+            Samples window = new Samples();
+            for (int i = 0; i < RUNS_PER_WINDOW; i++) {
+                window.add(timedRun.getAsDouble());
+            }
+            double median = window.median();
+            numStable = Math.abs(median - before) <= TOLERANCE * before ? numStable + 1 : 0;
+            before = median;
+        }
+    }
+}
