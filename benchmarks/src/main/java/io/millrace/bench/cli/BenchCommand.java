@@ -17,7 +17,16 @@ import picocli.CommandLine.Spec;
                     + " top_p 0.95. Ceilings are measured in the same run by code of their own. Default sizes take under a"
                     + " minute each; nothing else should run on the machine meanwhile."
         },
-        subcommands = {DecodeCommand.class, ExportModelCommand.class},
+        subcommands = {
+            DecodeCommand.class,
+            PrefillCommand.class,
+            MixedCommand.class,
+            RolloutCommand.class,
+            SharedPrefixCommand.class,
+            PressureCommand.class,
+            ThroughputCommand.class,
+            ExportModelCommand.class
+        },
         footerHeading = "%nExamples:%n",
         footer = {
             "  ./millrace bench decode",
