@@ -25,6 +25,7 @@ import picocli.CommandLine.Spec;
             SharedPrefixCommand.class,
             PressureCommand.class,
             ThroughputCommand.class,
+            FlinkCommand.class,
             ExportModelCommand.class
         },
         footerHeading = "%nExamples:%n",

@@ -35,6 +35,7 @@ public final class PressureScenario implements Scenario {
         Samples ratios = new Samples();
         boolean equal = true;
         EngineStats stats;
+        long amplePreemptions;
         try (EngineSession ample = new EngineSession(settings, EngineSession.Options.of(numRequests, wantedTokens));
                 EngineSession pressed =
                         new EngineSession(settings, EngineSession.Options.of(numRequests, wantedTokens / 3))) {
@@ -56,6 +57,7 @@ public final class PressureScenario implements Scenario {
                 ratios.add(without / with);
             }
             stats = pressed.stats();
+            amplePreemptions = ample.stats().numPreemptions() / numRounds;
         }
         double peak = stats.peakUsedBlocks() / (double) stats.numBlocks();
         long numTokens = (long) numRequests * newTokens;
@@ -67,7 +69,7 @@ public final class PressureScenario implements Scenario {
                         "preemptions_per_round",
                         "peak_kv",
                         "tokens_equal")
-                .add("whole", ampleSeconds.median(), numTokens / ampleSeconds.median(), 0L, null, null)
+                .add("whole", ampleSeconds.median(), numTokens / ampleSeconds.median(), amplePreemptions, null, null)
                 .add(
                         "a third",
                         pressedSeconds.median(),

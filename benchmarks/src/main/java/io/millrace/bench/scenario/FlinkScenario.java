@@ -1,0 +1,91 @@
+package io.millrace.bench.scenario;
+
+import io.millrace.bench.report.Check.Op;
+import io.millrace.bench.report.Plot;
+import io.millrace.bench.report.Report;
+import io.millrace.bench.report.Table;
+import io.millrace.engine.EngineConfig;
+import java.time.Duration;
+
+/**
+ * The whole Flink job against the bare engine: the same text prompts, tokenised on both sides, served in alternating blocks in
+ * one process, compared over the steady window of each block. The job takes checkpoints to disk all the while.
+ */
+public final class FlinkScenario implements Scenario {
+    private static final int PROMPT_CHARACTERS = 32;
+    private static final int MIN_BLOCKS = 10;
+
+    @Override
+    public Report run(BenchSettings settings) throws InterruptedException {
+        int numSlots = settings.pick(16, 64);
+        int numRequests = numSlots * settings.pick(4, 6);
+        int meanNewTokens = settings.pick(32, 64);
+        int numPairs = settings.pick(5, 10);
+        // Short blocks would end before a checkpoint began; with more of them the comparison is only harder on the job.
+        Duration checkpointInterval = Duration.ofSeconds(settings.pick(2, 10));
+        Report report = Machine.newReport("flink", settings)
+                .config("slots", numSlots)
+                .config("requests_per_block", numRequests)
+                .config("prompt_characters", PROMPT_CHARACTERS)
+                .config("new_tokens", meanNewTokens / 2 + " to " + meanNewTokens * 3 / 2 + ", uniform")
+                .config("blocks", 2 * numPairs)
+                .config("checkpoint_interval_s", checkpointInterval.toSeconds());
+        Table table = report.table(
+                "flink",
+                "pair",
+                "job_tokens_per_s",
+                "engine_tokens_per_s",
+                "ratio",
+                "job_window_s",
+                "engine_window_s",
+                "job_checkpoints");
+        long numKvTokens = (long) numSlots * (4 * PROMPT_CHARACTERS + 2L * meanNewTokens);
+        EngineConfig config = EngineSession.config(settings, EngineSession.Options.of(numSlots, numKvTokens));
+        Samples ratios = new Samples();
+        int numCheckpoints = 0;
+        try (BareEngine engine = new BareEngine(config);
+                ServingJob job = new ServingJob(
+                        config,
+                        settings.home()
+                                .resolve("flink-" + ProcessHandle.current().pid()),
+                        checkpointInterval)) {
+            settings.say("flink, warming up");
+            engine.serve(requests("warm-up", numRequests, meanNewTokens, 0), numSlots);
+            job.serve(requests("warm-up", numRequests, meanNewTokens, 0), numSlots);
+            for (int pair = 1; pair <= numPairs; pair++) {
+                settings.say("flink, pair %d of %d", pair, numPairs);
+                ServedRequests requests = requests("block-" + pair, numRequests, meanNewTokens, settings.seed() + pair);
+                boolean jobFirst = pair % 2 == 1;
+                ServingJob.Served served = jobFirst ? job.serve(requests, numSlots) : null;
+                SteadyWindow bare = engine.serve(requests, numSlots);
+                served = jobFirst ? served : job.serve(requests, numSlots);
+                double ratio = served.window().tokensPerSecond() / bare.tokensPerSecond();
+                if (Double.isFinite(ratio)) {
+                    ratios.add(ratio);
+                }
+                numCheckpoints += served.numCheckpoints();
+                table.add(
+                        pair,
+                        served.window().tokensPerSecond(),
+                        bare.tokensPerSecond(),
+                        ratio,
+                        served.window().seconds(),
+                        bare.seconds(),
+                        served.numCheckpoints());
+            }
+        }
+        boolean measured = 2 * ratios.count() >= MIN_BLOCKS && numCheckpoints > 0;
+        report.config("checkpoints_completed", numCheckpoints);
+        report.check(
+                "Flink job over bare engine, steady window, checkpoints to disk",
+                measured ? Double.valueOf(ratios.median()) : null,
+                Op.AT_LEAST,
+                0.97);
+        report.plot(Plot.of("Tokens per second by block", table, "pair", "job_tokens_per_s", "engine_tokens_per_s"));
+        return report;
+    }
+
+    private static ServedRequests requests(String name, int count, int meanNewTokens, long seed) {
+        return new ServedRequests(name, count, PROMPT_CHARACTERS, meanNewTokens / 2, meanNewTokens * 3 / 2, seed);
+    }
+}
