@@ -43,7 +43,7 @@ final class BareEngine implements AutoCloseable {
         });
     }
 
-    /** Serves all requests; returns the tokens per second of the steady window. */
+    /** Serves all requests; returns the steady window. */
     SteadyWindow serve(ServedRequests requests, int numSlots) throws InterruptedException {
         long completedBefore = numCompleted.get();
         EngineStats before = engine.stats();
@@ -69,6 +69,13 @@ final class BareEngine implements AutoCloseable {
         } while (completed < requests.count());
         feeder.join();
         return window;
+    }
+
+    /** Serves all requests; returns the seconds that it takes. */
+    double servingSeconds(ServedRequests requests, int numSlots) throws InterruptedException {
+        long start = System.nanoTime();
+        serve(requests, numSlots);
+        return (System.nanoTime() - start) / 1e9;
     }
 
     @Override

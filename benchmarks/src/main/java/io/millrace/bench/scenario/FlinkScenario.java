@@ -18,17 +18,17 @@ public final class FlinkScenario implements Scenario {
     @Override
     public Report run(BenchSettings settings) throws InterruptedException {
         int numSlots = settings.pick(16, 64);
-        int numRequests = numSlots * settings.pick(4, 6);
+        double windowSeconds = settings.pick(2, 12);
         int meanNewTokens = settings.pick(32, 64);
         int numPairs = settings.pick(5, 10);
         // Short blocks would end before a checkpoint began; with more of them the comparison is only harder on the job.
         Duration checkpointInterval = Duration.ofSeconds(settings.pick(2, 10));
         Report report = Machine.newReport("flink", settings)
                 .config("slots", numSlots)
-                .config("requests_per_block", numRequests)
                 .config("prompt_characters", PROMPT_CHARACTERS)
                 .config("new_tokens", meanNewTokens / 2 + " to " + meanNewTokens * 3 / 2 + ", uniform")
                 .config("blocks", 2 * numPairs)
+                .config("window_s_aimed_at", windowSeconds)
                 .config("checkpoint_interval_s", checkpointInterval.toSeconds());
         Table table = report.table(
                 "flink",
@@ -50,8 +50,15 @@ public final class FlinkScenario implements Scenario {
                                 .resolve("flink-" + ProcessHandle.current().pid()),
                         checkpointInterval)) {
             settings.say("flink, warming up");
-            engine.serve(requests("warm-up", numRequests, meanNewTokens, 0), numSlots);
-            job.serve(requests("warm-up", numRequests, meanNewTokens, 0), numSlots);
+            int numRequests = 2 * numSlots + 1;
+            for (int i = 0; i < 3; i++) {
+                ServedRequests warmUp = requests("warm-up-" + i, numRequests, meanNewTokens, i);
+                double seconds = engine.servingSeconds(warmUp, numSlots);
+                job.serve(warmUp, numSlots);
+                double requestsPerSecond = numRequests / seconds;
+                numRequests = 2 * numSlots + 1 + (int) Math.ceil(windowSeconds * requestsPerSecond);
+            }
+            report.config("requests_per_block", numRequests);
             for (int pair = 1; pair <= numPairs; pair++) {
                 settings.say("flink, pair %d of %d", pair, numPairs);
                 ServedRequests requests = requests("block-" + pair, numRequests, meanNewTokens, settings.seed() + pair);

@@ -27,7 +27,8 @@ import org.apache.flink.runtime.jobgraph.JobGraph;
  * files. Each file is a job of its own on a cluster that stays. One thread.
  */
 final class ServingJob implements AutoCloseable {
-    private static final long POLL_MILLIS = 5;
+    private static final long POLL_MILLIS = 20; // more often would take the job's own time
+    private static final int POLLS_PER_STATUS = 25;
 
     private final ClusterOptions options;
     private final EngineConfig engine;
@@ -53,10 +54,10 @@ final class ServingJob implements AutoCloseable {
         SteadyWindow window = new SteadyWindow(requests.count(), numSlots);
         JobID job = cluster.submit(graph(input, state.resolve("parts")), Optional.empty());
         long lastTokens = -1;
-        while (true) {
+        for (int poll = 0; ; poll++) {
             Thread.sleep(POLL_MILLIS);
-            if (cluster.status(job).isGloballyTerminalState()) {
-                throw new ClusterException("the measured job failed: " + cluster.failure(job));
+            if (poll % POLLS_PER_STATUS == 0 && cluster.status(job).isGloballyTerminalState()) {
+                throw cluster.failure(job, "measure again once it is mended");
             }
             Optional<JobCounts> counts = cluster.counts(job);
             if (counts.isEmpty() || !counts.get().allSubtasksReported()) {

@@ -1,0 +1,37 @@
+package io.millrace.bench.ceiling;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.millrace.plan.ModelShape;
+import org.junit.jupiter.api.Test;
+
+class CeilingsTest {
+    private static final ModelShape SHAPE = new ModelShape("small", 500, 64, 3, 4, 2, 16, 96, true, 128, 512);
+
+    @Test
+    void everyProductOfAStepIsCountedOnce() {
+        for (boolean bfloat16 : new boolean[] {false, Ceilings.hasBfloat16()}) {
+            try (Ceilings ceilings = new Ceilings(SHAPE, bfloat16, 2)) {
+                GemmCeiling gemms = ceilings.gemms(5, 2);
+                long layer = 64 * (64 + 2 * 32) + 64 * 64 + 64 * 2 * 96 + 96 * 64;
+                assertEquals(2.0 * (5 * 3 * layer + 2 * 64 * 500), gemms.flops());
+                assertTrue(gemms.seconds() > 0);
+                assertSame(gemms, ceilings.gemms(5, 2));
+                assertTrue(gemms.describe().contains(bfloat16 ? "bf16 to" : "f32 to f32"), gemms.describe());
+                assertTrue(ceilings.gemms(1, 1).seconds() > 0);
+            }
+        }
+    }
+
+    @Test
+    void ratesAreThoseOfAMachine() {
+        try (Ceilings ceilings = new Ceilings(SHAPE, false, 2)) {
+            double bytesPerSecond = ceilings.readBandwidth().bytesPerSecond();
+            assertTrue(bytesPerSecond > 1e8 && bytesPerSecond < 1e13, bytesPerSecond + " bytes/s");
+            double flops = ceilings.float32Rate().flopsPerSecond();
+            assertTrue(flops > 1e8 && flops < 1e15, flops + " FLOP/s");
+        }
+    }
+}

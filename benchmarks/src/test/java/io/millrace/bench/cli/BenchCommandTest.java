@@ -1,0 +1,86 @@
+package io.millrace.bench.cli;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import io.millrace.model.ModelDirectory;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import picocli.CommandLine;
+
+class BenchCommandTest {
+    @TempDir
+    Path directory;
+
+    private final StringWriter out = new StringWriter();
+
+    private int run(String... arguments) {
+        CommandLine commandLine = new CommandLine(new BenchCommand());
+        commandLine.setOut(new PrintWriter(out));
+        commandLine.setErr(new PrintWriter(out));
+        return commandLine.execute(arguments);
+    }
+
+    private String config() throws IOException {
+        Path file = directory.resolve("config.json");
+        Files.writeString(
+                file,
+                "{\"model_type\": \"llama\", \"vocab_size\": 300, \"hidden_size\": 64, \"intermediate_size\": 96,"
+                        + " \"num_hidden_layers\": 1, \"num_attention_heads\": 2, \"num_key_value_heads\": 1,"
+                        + " \"max_position_embeddings\": 2048, \"tie_word_embeddings\": true}");
+        return file.toString();
+    }
+
+    @Test
+    void exportsAModel() throws IOException {
+        Path model = directory.resolve("model");
+        assertEquals(0, run("export-model", "--shape", config(), "--out", model.toString()));
+        assertEquals(300, ModelDirectory.open(model).spec().vocabSize());
+        assertTrue(out.toString().contains("parameters of random bfloat16 weights"), out.toString());
+    }
+
+    @Test
+    void measuresAndWritesBothReportsAndSaysWhetherChecksHold() throws IOException {
+        Path model = directory.resolve("model");
+        assertEquals(0, run("export-model", "--shape", config(), "--out", model.toString()));
+        Path json = directory.resolve("report.json");
+        Path html = directory.resolve("report.html");
+        // Batch 2 is none that a check is about: nothing is measured, so not all checks hold.
+        String[] arguments = {
+            "decode",
+            "--model",
+            model.toString(),
+            "--batch-sizes",
+            "2",
+            "--context",
+            "48",
+            "--json",
+            json.toString(),
+            "--html",
+            html.toString(),
+            "--check"
+        };
+        assertEquals(1, run(arguments), out.toString());
+        JsonNode report = new ObjectMapper().readTree(json.toFile());
+        assertEquals(2, report.get("results").get("decode").get(0).get("batch").asInt());
+        assertTrue(report.get("results").get("decode").get(0).get("step_ms").asDouble() > 0);
+        for (JsonNode check : report.get("checks")) {
+            assertTrue(check.get("ok").isNull(), check.toString());
+        }
+        assertTrue(Files.readString(html).contains("uPlot"));
+    }
+
+    @Test
+    void refusesWhatItDoesNotKnow() {
+        assertEquals(2, run());
+        assertTrue(out.toString().contains("a scenario is missing: decode"), out.toString());
+        assertEquals(2, run("decoding"));
+    }
+}
