@@ -29,6 +29,7 @@ import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
+import org.apache.avro.Schema;
 import org.apache.flink.api.common.JobID;
 import org.apache.flink.runtime.jobgraph.JobGraph;
 import org.slf4j.Logger;
@@ -117,7 +118,12 @@ public final class BatchRun {
         facts.put("--block-size", Integer.toString(options.engine().blockSize()));
         facts.put("--logprobs-mode", options.engine().logprobsMode().name().toLowerCase(java.util.Locale.ROOT));
         facts.put("--seed", Long.toString(options.seed()));
-        facts.put("sampling options", options.samplingDefaults().toString());
+        for (Schema.Field setting : options.samplingDefaults().getSchema().getFields()) {
+            Object value = options.samplingDefaults().get(setting.pos());
+            if (value != null) {
+                facts.put("--" + setting.name().replace('_', '-'), value.toString());
+            }
+        }
         return Manifest.of(facts);
     }
 
