@@ -23,6 +23,7 @@ import org.apache.flink.api.common.state.ListState;
 import org.apache.flink.api.common.state.ListStateDescriptor;
 import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.formats.avro.typeutils.AvroTypeInfo;
+import org.apache.flink.runtime.execution.SuppressRestartsException;
 import org.apache.flink.runtime.operators.coordination.OperatorEventGateway;
 import org.apache.flink.runtime.state.KeyedStateBackend;
 import org.apache.flink.runtime.state.StateInitializationContext;
@@ -172,8 +173,9 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
                             + "configuration has " + engine.numericFingerprint()
                             + ": resumed samples would not equal an undisturbed run's";
             if (!options.allowFingerprintChange()) {
-                throw new IllegalStateException(
-                        message + "; restore on the same kind of machine, or pass --allow-fingerprint-change");
+                // No restart would mend it.
+                throw new SuppressRestartsException(new IllegalStateException(
+                        message + "; restore on the same kind of machine, or pass --allow-fingerprint-change"));
             }
             LOG.warn("{}; going on since --allow-fingerprint-change is set", message);
         }

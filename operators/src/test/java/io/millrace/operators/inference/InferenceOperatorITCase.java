@@ -2,6 +2,7 @@ package io.millrace.operators.inference;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.millrace.engine.EngineConfig;
@@ -238,6 +239,33 @@ class InferenceOperatorITCase {
                     assertEquals(undisturbed, job.lines());
                 }
             }
+        }
+    }
+
+    @Test
+    void aCheckpointOfAnotherNumericFingerprintIsRefusedAtOnce() throws Exception {
+        System.setProperty(STEP_MILLIS, "5");
+        Path input = TestPrompts.write(directory, TestPrompts.random(6, 40, 20, 200));
+        PipelineOptions options = TestJob.options(directory, TestJob.fake(8, 4096), 1);
+        String savepoint;
+        try (TestJob job = new TestJob(directory, input, options, Duration.ofMillis(300))) {
+            job.start(null);
+            job.await(TIMEOUT, counts -> counts.numCompleted() > 2);
+            savepoint = job.stopWithSavepoint();
+        }
+        Path otherModel = Files.createDirectory(directory.resolve("other-model"));
+        for (String file : List.of("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")) {
+            Files.copy(Path.of(TestJob.MODEL, file), otherModel.resolve(file));
+        }
+        EngineConfig engine = TestJob.fake(otherModel.toString(), 8, 4096);
+        try (TestJob job =
+                new TestJob(directory, input, TestJob.options(directory, engine, 1), Duration.ofMillis(300))) {
+            job.start(savepoint);
+            long started = System.nanoTime();
+            AssertionError failure =
+                    assertThrows(AssertionError.class, () -> job.await(TIMEOUT, JobCounts::isFinished));
+            assertTrue(failure.getMessage().contains("--allow-fingerprint-change"), failure.getMessage());
+            assertTrue(System.nanoTime() - started < TIMEOUT.toNanos() / 2, "it was tried again and again");
         }
     }
 

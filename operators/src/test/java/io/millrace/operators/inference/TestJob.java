@@ -45,6 +45,7 @@ import org.apache.flink.runtime.minicluster.MiniCluster;
 import org.apache.flink.runtime.minicluster.MiniClusterConfiguration;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.graph.StreamGraph;
+import org.apache.flink.util.ExceptionUtils;
 import org.apache.flink.util.SerializedValue;
 
 /** The pipeline between a JSON Lines file and an exactly-once file sink, on a MiniCluster with RocksDB state. */
@@ -90,9 +91,13 @@ final class TestJob implements AutoCloseable {
 
     /** The fake device with room for that many sequences; 1 KB of KV a token. */
     static EngineConfig fake(int maxNumSeqs, int kvTokens) {
-        EngineConfig defaults = EngineConfig.of(MODEL);
+        return fake(MODEL, maxNumSeqs, kvTokens);
+    }
+
+    static EngineConfig fake(String model, int maxNumSeqs, int kvTokens) {
+        EngineConfig defaults = EngineConfig.of(model);
         return new EngineConfig(
-                MODEL,
+                model,
                 "fake",
                 defaults.dtype(),
                 0,
@@ -167,8 +172,12 @@ final class TestJob implements AutoCloseable {
         while (System.nanoTime() < deadline) {
             JobStatus status = cluster.getJobStatus(job).get();
             if (status == JobStatus.FAILED) {
-                throw new AssertionError(
-                        "the job failed: " + cluster.requestJobResult(job).get());
+                Throwable cause = cluster.requestJobResult(job)
+                        .get()
+                        .getSerializedThrowable()
+                        .orElseThrow()
+                        .deserializeError(TestJob.class.getClassLoader());
+                throw new AssertionError("the job failed: " + ExceptionUtils.stringifyException(cause));
             }
             JobCounts counts = status == JobStatus.RUNNING ? counts() : null;
             if (counts != null && counts.allSubtasksReported()) {
