@@ -16,7 +16,8 @@ import java.util.List;
  * at read bandwidth. Engine and ceilings take turns; ratios are formed turn by turn and their median reported.
  */
 public final class DecodeScenario implements Scenario {
-    private static final double MAX_WARM_UP_SECONDS = 8;
+    private static final double WARM_UP_SECONDS = 8;
+    private static final double FULL_WARM_UP_SECONDS = 60;
     private static final int STEPS_PER_ROUND = 6;
 
     private final List<Integer> batchSizes; // null for the default
@@ -133,7 +134,11 @@ public final class DecodeScenario implements Scenario {
         Workload workload = new Workload(settings.model().shape().vocabSize(), settings.seed() + batch);
         long numKvTokens = (long) batch * (Math.max(contextTokens, promptTokens) + numSteps + 1088);
         try (EngineSession session = new EngineSession(settings, EngineSession.Options.of(batch, numKvTokens))) {
-            session.warmUp(workload, batch, Math.min(promptTokens, 64), MAX_WARM_UP_SECONDS);
+            session.warmUp(
+                    workload,
+                    batch,
+                    Math.min(promptTokens, 64),
+                    settings.full() ? FULL_WARM_UP_SECONDS : WARM_UP_SECONDS);
             List<Request> requests = new ArrayList<>();
             for (int i = 0; i < batch; i++) {
                 requests.add(workload.request(promptTokens, numSteps + 64));
