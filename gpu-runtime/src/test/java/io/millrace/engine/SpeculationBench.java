@@ -2,7 +2,9 @@ package io.millrace.engine;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.millrace.backend.Dtype;
 import io.millrace.engine.StepReport.SampleDelta;
+import io.millrace.sampling.LogprobsMode;
 import io.millrace.sampling.SamplingParams;
 import io.millrace.speculation.SpeculationMethod;
 import java.io.IOException;
@@ -48,7 +50,18 @@ final class SpeculationBench {
 
     private static void compare(
             String workload, SpeculationMethod method, int numAtOnce, List<Request> requests, int numRounds) {
-        EngineConfig config = EngineConfig.of(MODEL.toString());
+        EngineConfig config = new EngineConfig(
+                MODEL.toString(),
+                "cpu",
+                Dtype.AUTO,
+                0,
+                EngineConfig.DEFAULT_MAX_NUM_SEQS,
+                EngineConfig.DEFAULT_MAX_NUM_BATCHED_TOKENS,
+                128L << 20,
+                true,
+                EngineConfig.DEFAULT_BLOCK_SIZE,
+                0,
+                LogprobsMode.RAW_LOGPROBS);
         SpeculativeConfig speculative =
                 SpeculativeConfig.of(method, method == SpeculationMethod.DRAFT_MODEL ? DRAFT.toString() : "");
         try (InferenceEngine plain = InferenceEngine.open(config);
