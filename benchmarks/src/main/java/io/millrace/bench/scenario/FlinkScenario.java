@@ -14,6 +14,10 @@ import java.time.Duration;
 public final class FlinkScenario implements Scenario {
     private static final int PROMPT_CHARACTERS = 32;
     private static final int MIN_BLOCKS = 10;
+    private static final int NUM_WARM_UPS = 3;
+
+    /** A window shorter than this share of what was aimed at is too short to tell a rate from. */
+    private static final double MIN_WINDOW_SHARE = 0.5;
 
     @Override
     public Report run(BenchSettings settings) throws InterruptedException {
@@ -33,12 +37,14 @@ public final class FlinkScenario implements Scenario {
         Table table = report.table(
                 "flink",
                 "pair",
+                "requests",
                 "job_tokens_per_s",
                 "engine_tokens_per_s",
                 "ratio",
                 "job_window_s",
                 "engine_window_s",
-                "job_checkpoints");
+                "job_checkpoints",
+                "counted");
         long numKvTokens = (long) numSlots * (4 * PROMPT_CHARACTERS + 2L * meanNewTokens);
         EngineConfig config = EngineSession.config(settings, EngineSession.Options.of(numSlots, numKvTokens));
         Samples ratios = new Samples();
@@ -51,14 +57,12 @@ public final class FlinkScenario implements Scenario {
                         checkpointInterval)) {
             settings.say("flink, warming up");
             int numRequests = 2 * numSlots + 1;
-            for (int i = 0; i < 3; i++) {
+            for (int i = 0; i < NUM_WARM_UPS; i++) {
                 ServedRequests warmUp = requests("warm-up-" + i, numRequests, meanNewTokens, i);
                 double seconds = engine.servingSeconds(warmUp, numSlots);
                 job.serve(warmUp, numSlots);
-                double requestsPerSecond = numRequests / seconds;
-                numRequests = 2 * numSlots + 1 + (int) Math.ceil(windowSeconds * requestsPerSecond);
+                numRequests = blockSize(numSlots, windowSeconds, numRequests / seconds);
             }
-            report.config("requests_per_block", numRequests);
             for (int pair = 1; pair <= numPairs; pair++) {
                 settings.say("flink, pair %d of %d", pair, numPairs);
                 ServedRequests requests = requests("block-" + pair, numRequests, meanNewTokens, settings.seed() + pair);
@@ -67,18 +71,25 @@ public final class FlinkScenario implements Scenario {
                 SteadyWindow bare = engine.serve(requests, numSlots);
                 served = jobFirst ? served : job.serve(requests, numSlots);
                 double ratio = served.window().tokensPerSecond() / bare.tokensPerSecond();
-                if (Double.isFinite(ratio)) {
+                double shorter = Math.min(served.window().seconds(), bare.seconds());
+                boolean counted = Double.isFinite(ratio) && shorter >= MIN_WINDOW_SHARE * windowSeconds;
+                if (counted) {
                     ratios.add(ratio);
                 }
                 numCheckpoints += served.numCheckpoints();
                 table.add(
                         pair,
+                        requests.count(),
                         served.window().tokensPerSecond(),
                         bare.tokensPerSecond(),
                         ratio,
                         served.window().seconds(),
                         bare.seconds(),
-                        served.numCheckpoints());
+                        served.numCheckpoints(),
+                        counted);
+                if (Double.isFinite(bare.tokensPerSecond())) {
+                    numRequests = blockSize(numSlots, windowSeconds, bare.tokensPerSecond() / meanNewTokens);
+                }
             }
         }
         boolean measured = 2 * ratios.count() >= MIN_BLOCKS && numCheckpoints > 0;
@@ -90,6 +101,11 @@ public final class FlinkScenario implements Scenario {
                 0.97);
         report.plot(Plot.of("Tokens per second by block", table, "pair", "job_tokens_per_s", "engine_tokens_per_s"));
         return report;
+    }
+
+    /** Requests whose steady window lasts that long: ramp and tail take a slot's worth each. */
+    private static int blockSize(int numSlots, double windowSeconds, double requestsPerSecond) {
+        return 2 * numSlots + 1 + (int) Math.ceil(windowSeconds * requestsPerSecond);
     }
 
     private static ServedRequests requests(String name, int count, int meanNewTokens, long seed) {
