@@ -40,7 +40,7 @@ final class SpeculationBench {
             for (float temperature : new float[] {0, 1}) {
                 List<Request> requests = requests(quoting, temperature);
                 String workload = (quoting ? "self-quoting" : "extraction") + " at temperature " + temperature;
-                for (SpeculationMethod method : List.of(SpeculationMethod.NGRAM, SpeculationMethod.DRAFT_MODEL)) {
+                for (SpeculationMethod method : methods) {
                     compare(workload, method, 1, requests, numRounds);
                     compare(workload, method, 64, requests, numRounds);
                 }
