@@ -49,7 +49,10 @@ public final class Progress {
         tokens.add(now, counts.numGeneratedTokens());
         requests.add(now, counts.numCompleted() + counts.numFailed());
         if (!shown || now - lastShownNanos >= (terminal ? TERMINAL_PERIOD_NANOS : PLAIN_PERIOD_NANOS)) {
-            show(counts);
+            // Where lines cannot be rewritten, an idle stream does not say the same thing for ever.
+            if (terminal || !line(counts).equals(lastLine)) {
+                show(counts);
+            }
             lastShownNanos = now;
             shown = true;
         }

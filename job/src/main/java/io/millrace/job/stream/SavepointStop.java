@@ -13,14 +13,18 @@ import org.apache.flink.client.program.rest.RestClusterClient;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.RestOptions;
 import org.apache.flink.core.execution.SavepointFormatType;
+import org.apache.flink.runtime.checkpoint.CheckpointFailureReason;
+import org.apache.flink.util.ExceptionUtils;
 
 /** Stops the running job of a state directory with a savepoint, from another process, over REST. */
 public final class SavepointStop {
 
+    private static final long RETRY_MILLIS = 500;
+
     private SavepointStop() {}
 
     /**
-     * Takes the savepoint and waits until the job has stopped.
+     * Takes the savepoint and waits until the job has stopped. A job that is only starting is waited for too.
      *
      * @param stateDirectory of the running job; the savepoint goes there too
      * @return the savepoint's path
@@ -44,9 +48,7 @@ public final class SavepointStop {
         configuration.set(RestOptions.RETRY_DELAY, Duration.ofSeconds(1));
         String directory = state.resolve("savepoints").toUri().toString();
         try (RestClusterClient<String> client = new RestClusterClient<>(configuration, "millrace")) {
-            return client.stopWithSavepoint(
-                            JobID.fromHexString(run.jobId()), false, directory, SavepointFormatType.NATIVE)
-                    .get(timeout.toMillis(), TimeUnit.MILLISECONDS);
+            return stop(client, JobID.fromHexString(run.jobId()), directory, timeout);
         } catch (ExecutionException e) {
             throw new ClusterException(
                     "the job at " + run.restAddress() + " was not stopped: " + ClusterException.rootMessage(e)
@@ -61,5 +63,27 @@ public final class SavepointStop {
         } catch (Exception e) {
             throw new ClusterException("no client for " + run.restAddress() + ": " + e.getMessage(), e);
         }
+    }
+
+    private static String stop(RestClusterClient<String> client, JobID job, String directory, Duration timeout)
+            throws Exception {
+        long deadline = System.nanoTime() + timeout.toNanos();
+        while (true) {
+            try {
+                return client.stopWithSavepoint(job, false, directory, SavepointFormatType.NATIVE)
+                        .get(Math.max(1, deadline - System.nanoTime()), TimeUnit.NANOSECONDS);
+            } catch (ExecutionException e) {
+                if (!isStarting(e) || System.nanoTime() > deadline) {
+                    throw e;
+                }
+                Thread.sleep(RETRY_MILLIS);
+            }
+        }
+    }
+
+    /** Flink refuses a savepoint as long as a task is still loading its model or its state. */
+    private static boolean isStarting(ExecutionException refusal) {
+        return ExceptionUtils.stringifyException(refusal)
+                .contains(CheckpointFailureReason.NOT_ALL_REQUIRED_TASKS_RUNNING.message());
     }
 }

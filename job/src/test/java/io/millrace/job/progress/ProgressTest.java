@@ -37,6 +37,16 @@ class ProgressTest {
     }
 
     @Test
+    void anIdleStreamIsNotReportedAgainAndAgain() {
+        Progress progress = progress(false, -1);
+        for (int i = 0; i < 10; i++) {
+            progress.update(counts(3, 0, 60));
+            nanos += 6_000_000_000L;
+        }
+        assertEquals(1, lines());
+    }
+
+    @Test
     void aTerminalsLineIsRewrittenWhole() {
         Progress progress = progress(true, -1);
         progress.update(counts(1000, 0, 123_456));
