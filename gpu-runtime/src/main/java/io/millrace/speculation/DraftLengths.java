@@ -24,7 +24,11 @@ final class DraftLengths {
     private static final int NUM_RATES = 32;
 
     private static final double FIRST_RATE = 0.5;
-    private static final double PRIOR_WEIGHT = 3;
+    private static final double PRIOR_WEIGHT = 6;
+
+    /** Estimates that are high by luck are chosen more often than others, so a small promised gain would be a loss. */
+    private static final double MIN_SPEEDUP = 1.1;
+
     private static final int PLAIN_INTERVAL = 64;
     private static final int MIN_PROBE_INTERVAL = 64;
     private static final int MAX_PROBE_INTERVAL = 1024;
@@ -118,8 +122,9 @@ final class DraftLengths {
         double draftCost = costs.draftCost(numSequences);
         double verifyCost = costs.verifyCost(numSequences);
         for (int r = 0; r <= NUM_RATES; r++) {
-            bestLengths[r] = new SpeculationCost(draftCost, (double) r / NUM_RATES)
-                    .bestNumDraftTokens(maxDraftTokens, verifyCost);
+            SpeculationCost cost = new SpeculationCost(draftCost, (double) r / NUM_RATES);
+            int best = cost.bestNumDraftTokens(maxDraftTokens, verifyCost);
+            bestLengths[r] = cost.speedup(best, 1 + best * verifyCost) < MIN_SPEEDUP ? 0 : best;
         }
     }
 
