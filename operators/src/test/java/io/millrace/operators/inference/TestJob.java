@@ -30,6 +30,7 @@ import org.apache.flink.configuration.CheckpointingOptions;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.ExternalizedCheckpointRetention;
 import org.apache.flink.configuration.MemorySize;
+import org.apache.flink.configuration.RestOptions;
 import org.apache.flink.configuration.RestartStrategyOptions;
 import org.apache.flink.configuration.StateBackendOptions;
 import org.apache.flink.configuration.TaskManagerOptions;
@@ -259,6 +260,7 @@ final class TestJob implements AutoCloseable {
 
     private Configuration configuration() {
         Configuration configuration = new Configuration();
+        configuration.set(RestOptions.BIND_PORT, "0"); // any free one: other clusters may run on this machine
         configuration.set(StateBackendOptions.STATE_BACKEND, "rocksdb");
         configuration.set(CheckpointingOptions.INCREMENTAL_CHECKPOINTS, true);
         configuration.set(
