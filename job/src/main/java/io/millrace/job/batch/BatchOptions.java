@@ -41,16 +41,36 @@ public record BatchOptions(
         if (!Files.isRegularFile(input)) {
             throw new InvalidConfigException("--input", input, "is no file", "give a JSON Lines file of prompts");
         }
-        if (Files.isDirectory(output)) {
-            throw new InvalidConfigException(
-                    "--output", output, "is a directory", "give the name of the file to write");
-        }
+        checkCanBeWritten("--output", output);
+        summary.ifPresent(path -> checkCanBeWritten("--summary", path));
         if (output.equals(input)) {
             throw new InvalidConfigException("--output", output, "is the input itself", "choose another file");
         }
         if (summary.isPresent() && (summary.get().equals(input) || summary.get().equals(output))) {
             throw new InvalidConfigException(
                     "--summary", summary.get(), "is the input or the output itself", "choose another file");
+        }
+    }
+
+    /** Looked at before the work, not hours later: results take their place by renaming, which would replace a device. */
+    private static void checkCanBeWritten(String option, Path file) {
+        if (Files.isDirectory(file)) {
+            throw new InvalidConfigException(option, file, "is a directory", "give the name of the file to write");
+        }
+        if (Files.exists(file) && !Files.isRegularFile(file)) {
+            throw new InvalidConfigException(
+                    option, file, "is a device or pipe, which would be replaced", "give the name of a file");
+        }
+        Path directory = file.getParent();
+        while (directory != null && !Files.exists(directory)) {
+            directory = directory.getParent();
+        }
+        if (directory == null || !Files.isDirectory(directory) || !Files.isWritable(directory)) {
+            throw new InvalidConfigException(
+                    option,
+                    file,
+                    "cannot be written: " + directory + " is no writable directory",
+                    "choose another place");
         }
     }
 

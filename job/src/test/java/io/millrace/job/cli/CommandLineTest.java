@@ -81,6 +81,18 @@ class CommandLineTest {
     }
 
     @Test
+    void placesThatCannotBeWrittenAreRefusedBeforeTheWork() throws Exception {
+        Path input = Files.writeString(directory.resolve("in.jsonl"), "");
+        String good = directory.resolve("out").toString();
+        for (String place : List.of(directory.toString(), "/dev/null", input + "/out")) {
+            assertEquals(2, run("batch", "--model=m", "--input=" + input, "--output=" + place), place);
+            assertTrue(err.toString().contains("option --output = " + place), err::toString);
+            assertEquals(2, run("batch", "--model=m", "--input=" + input, "--output=" + good, "--summary=" + place));
+            assertTrue(err.toString().contains("option --summary = " + place), err::toString);
+        }
+    }
+
+    @Test
     void anUnknownCommandNamesTheNearestOne() {
         assertEquals(2, run("bacth"));
         assertTrue(err.toString().contains("did you mean batch?"), err::toString);
