@@ -92,6 +92,11 @@ public final class BatchRun {
                 return true;
             }
             if (!Files.exists(file("drained.json"))) {
+                if (fresh) {
+                    // A batch of other facts that failed at once may have left its own.
+                    discard(file("totals.json"));
+                    discard(file("guard"));
+                }
                 RunTotals totals = RunTotals.open(state);
                 Optional<JobCounts> counts = drain(input, totals, fresh, from);
                 if (counts.isEmpty()) {
@@ -144,9 +149,6 @@ public final class BatchRun {
         if (from.isEmpty()) {
             // Part files of a start that completed no checkpoint belong to nothing.
             discard(options.partsDirectory());
-        }
-        if (fresh) {
-            discard(file("guard"));
         }
         try (EmbeddedCluster cluster = EmbeddedCluster.start(options.cluster())) {
             out.println("Flink web UI: " + cluster.webAddress());

@@ -1,5 +1,7 @@
 package io.millrace.job.state;
 
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -8,6 +10,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.stream.Stream;
 
 /**
  * What a job was started with, as far as its outputs depend on it: facts by name. A later start with other facts is another
@@ -19,6 +22,8 @@ import java.util.TreeSet;
 public record Manifest(int version, Map<String, String> facts) {
 
     public static final int VERSION = 1;
+
+    private static final Set<String> OWN_BEFORE_MANIFEST = Set.of("lock", ".manifest.json.tmp");
 
     public Manifest {
         facts = java.util.Collections.unmodifiableMap(new LinkedHashMap<>(facts));
@@ -34,12 +39,14 @@ public record Manifest(int version, Map<String, String> facts) {
      * @param resumable whether the directory holds anything to go on from; without that a manifest of other facts, left by a
      *     start that failed at once, is replaced
      * @return true if the directory was fresh, false if it holds a job with these facts
-     * @throws StateException if it holds another job; the message lists every difference
+     * @throws StateException if it holds another job; the message lists every difference. Or if it holds files and no
+     *     manifest: they are somebody's, and a job deletes what it takes for its own
      */
     public boolean claim(Path stateDirectory, boolean resumable) {
         Path file = stateDirectory.resolve("manifest.json");
         Optional<Manifest> recorded = AtomicFiles.read(file, Manifest.class);
         if (recorded.isEmpty()) {
+            refuseForeign(stateDirectory);
             AtomicFiles.write(file, this);
             return true;
         }
@@ -56,6 +63,28 @@ public record Manifest(int version, Map<String, String> facts) {
                             + "rm -r " + stateDirectory + ") or choose another with --state.");
         }
         return false;
+    }
+
+    private static void refuseForeign(Path stateDirectory) {
+        if (!Files.isDirectory(stateDirectory)) {
+            return;
+        }
+        try (Stream<Path> entries = Files.list(stateDirectory)) {
+            // A first start that was killed early leaves its lock, and perhaps half a manifest.
+            Optional<Path> foreign = entries.filter(entry ->
+                            !OWN_BEFORE_MANIFEST.contains(entry.getFileName().toString()))
+                    .sorted()
+                    .findFirst();
+            if (foreign.isPresent()) {
+                throw new StateException("state directory " + stateDirectory + " is not empty and not of a job ("
+                        + foreign.get().getFileName() + " lies there, and no manifest.json); choose an empty or new"
+                        + " directory with --state");
+            }
+        } catch (IOException e) {
+            throw new StateException(
+                    "state directory " + stateDirectory + " cannot be listed: " + e + "; choose another with --state",
+                    e);
+        }
     }
 
     /** One line for every fact that differs. */

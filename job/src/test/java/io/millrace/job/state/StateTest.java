@@ -34,6 +34,19 @@ class StateTest {
     }
 
     @Test
+    void aDirectoryWithOtherFilesIsNotTakenOver() throws Exception {
+        RunLock.acquire(directory).close();
+        Files.writeString(directory.resolve(".manifest.json.tmp"), "{");
+        assertTrue(Manifest.of(Map.of()).claim(directory, false), "left by a start that was killed at once");
+        Files.delete(directory.resolve("manifest.json"));
+        Files.createDirectory(directory.resolve("parts"));
+        StateException refused =
+                assertThrows(StateException.class, () -> Manifest.of(Map.of()).claim(directory, false));
+        assertTrue(refused.getMessage().contains("parts lies there"), refused.getMessage());
+        assertTrue(Files.exists(directory.resolve("parts")));
+    }
+
+    @Test
     void oneHolderAtATimeAndAStaleFileHoldsNobodyUp() throws Exception {
         Files.writeString(directory.resolve("lock"), "999999999");
         RunLock lock = RunLock.acquire(directory);
