@@ -143,8 +143,8 @@ public record SamplingParams(
         }
     }
 
-    private static void between(String name, double value, double min, double max) {
-        if (!(value >= min && value <= max)) {
+    private static void between(String name, Number value, double min, double max) {
+        if (!(value.doubleValue() >= min && value.doubleValue() <= max)) {
             throw new InvalidSamplingException(
                     name,
                     value,

@@ -356,4 +356,16 @@ class SamplerTest {
     private static RowSampling row(SamplingParams params, int sampleIndex, int outputPosition) {
         return new RowSampling(params, sampleIndex, outputPosition, NONE, 0, 0, NONE);
     }
+
+    @Test
+    void aWrongSettingIsShownAsItWasGiven() {
+        InvalidSamplingException number = assertThrows(
+                InvalidSamplingException.class,
+                () -> SamplingParams.builder().temperature(-0.1f).build());
+        assertEquals("sampling setting 'temperature' = -0.1 must lie in [0, 100]", number.getMessage());
+        InvalidSamplingException count = assertThrows(
+                InvalidSamplingException.class,
+                () -> SamplingParams.builder().numLogprobs(21).build());
+        assertEquals("sampling setting 'logprobs' = 21 must lie in [-1, 20]", count.getMessage());
+    }
 }
