@@ -37,7 +37,8 @@ public final class NearestName {
         return name.replace("_", "").replace("-", "").toLowerCase(Locale.ROOT);
     }
 
-    static int distance(String a, String b) {
+    /** How many edits lie between two names, as they are written. */
+    public static int distance(String a, String b) {
         int[] beforeLast = new int[b.length() + 1];
         int[] last = new int[b.length() + 1];
         int[] current = new int[b.length() + 1];

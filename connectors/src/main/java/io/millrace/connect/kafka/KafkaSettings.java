@@ -1,11 +1,20 @@
 package io.millrace.connect.kafka;
 
+import io.millrace.connect.json.NearestName;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
+import java.util.TreeSet;
+import org.apache.kafka.clients.admin.AdminClientConfig;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.producer.ProducerConfig;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** Client settings of the user (SASL, TLS, tuning) and what the options own beside them. Stateless. */
 final class KafkaSettings {
+    private static final Logger LOG = LoggerFactory.getLogger(KafkaSettings.class);
     private static final Set<String> OWNED = Set.of(
             "bootstrap.servers",
             "group.id",
@@ -18,7 +27,19 @@ final class KafkaSettings {
             "transactional.id",
             "transaction.timeout.ms");
 
+    /** What Kafka's clients know, in an order that does not change from run to run. */
+    private static final Set<String> KNOWN = known();
+    /** Names further off than this are somebody's own. */
+    private static final int MAX_MISSPELT_CHARS = 3;
+
     private KafkaSettings() {}
+
+    private static Set<String> known() {
+        Set<String> names = new TreeSet<>(AdminClientConfig.configNames());
+        names.addAll(ConsumerConfig.configNames());
+        names.addAll(ProducerConfig.configNames());
+        return names;
+    }
 
     static void requireText(String name, String value) {
         if (value == null || value.isBlank()) {
@@ -35,8 +56,31 @@ final class KafkaSettings {
                         "it follows from Millrace's own options and cannot be set beside them",
                         "take it out of the Kafka properties");
             }
+            refuseMisspelt(property);
         }
         return Map.copyOf(properties);
+    }
+
+    /**
+     * Kafka's clients pass over names they do not know, since plug-ins of users have settings too: a misspelt
+     * security.protocol would connect in plain text. So a name that is nearly a known one is an error, any other passes.
+     */
+    private static void refuseMisspelt(Map.Entry<String, String> property) {
+        String name = property.getKey();
+        if (KNOWN.contains(name)) {
+            return;
+        }
+        Optional<String> nearest = NearestName.of(name, KNOWN);
+        if (nearest.isPresent()
+                && NearestName.distance(name, nearest.get()) <= MAX_MISSPELT_CHARS
+               ) {
+            throw new KafkaSetupException(
+                    name,
+                    property.getValue(),
+                    "no Kafka client has a setting of this name",
+                    "did you mean " + nearest.get() + "? Correct it in the Kafka properties");
+        }
+        LOG.warn("the Kafka property {} is no setting of Kafka's clients; it is passed on to plug-ins", name);
     }
 
     static Properties toProperties(Map<String, String> properties) {

@@ -72,10 +72,12 @@ public final class KafkaStartChecks implements AutoCloseable {
     }
 
     private KafkaSetupException unreachable(Throwable cause) {
+        // The time limit of this class's own has no message, and says nothing that the sentence does not.
+        String detail = cause.getMessage() == null ? "" : " (" + cause.getMessage() + ")";
         return new KafkaSetupException(
                 "bootstrap-servers",
                 bootstrapServers,
-                "no broker answered there within " + timeout.toMillis() + " ms (" + cause.getMessage() + ")",
+                "no broker answered there within " + timeout.toMillis() + " ms" + detail,
                 "check that the broker runs, the address, and the security settings in the Kafka properties",
                 cause);
     }

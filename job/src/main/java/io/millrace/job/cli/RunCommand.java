@@ -148,7 +148,9 @@ final class RunCommand implements Callable<Integer> {
 
     /** Where a stream keeps its state unless told otherwise. */
     static Path defaultStateDirectory(String group) {
-        return Console.home().resolve("run").resolve(group.replaceAll("[^A-Za-z0-9._-]", "_"));
+        // A name of dots alone would be a directory above.
+        String name = group.replaceAll("[^A-Za-z0-9._-]", "_").replaceFirst("^\\.", "_");
+        return Console.home().resolve("run").resolve(name);
     }
 
     @Override
@@ -188,7 +190,7 @@ final class RunCommand implements Callable<Integer> {
                 throw new InvalidConfigException(
                         "--kafka-properties",
                         kafkaProperties,
-                        "cannot be read: " + e.getMessage(),
+                        "cannot be read: " + e,
                         "give a file with lines of key=value");
             }
             read.stringPropertyNames().forEach(name -> properties.put(name, read.getProperty(name)));
