@@ -5,12 +5,16 @@ import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
 
 /**
  * Catches SIGTERM and SIGINT while open. A handler, not a shutdown hook: hooks of Flink run beside ours and delete files that
  * an orderly stop still needs. {@code sun.misc.Signal} is reached by reflection because the compiler warns of every other use.
  */
 public final class Signals implements AutoCloseable {
+
+    /** Signals closer together than this are one wish to stop. */
+    private static final long SAME_WISH_NANOS = 1_000_000_000L;
 
     private record Caught(Object signal, Object previousHandler) {}
 
@@ -22,7 +26,9 @@ public final class Signals implements AutoCloseable {
     }
 
     /**
-     * Runs the action at the first TERM or INT; a second one ends the process at once, with 130.
+     * Runs the action at the first TERM or INT; another one, a second later at the earliest, ends the process at once, with
+     * 130. What comes sooner is the same wish: a terminal signals every process of a group, and a wrapper passes on what it
+     * got.
      *
      * @param action called on a thread of the JVM's; must return soon
      */
@@ -31,11 +37,11 @@ public final class Signals implements AutoCloseable {
             Class<?> signalType = Class.forName("sun.misc.Signal");
             Class<?> handlerType = Class.forName("sun.misc.SignalHandler");
             Signals signals = new Signals(signalType.getMethod("handle", signalType, handlerType));
-            boolean[] stopping = new boolean[1];
+            AtomicReference<Long> stoppingSinceNanos = new AtomicReference<>();
             Object handler = Proxy.newProxyInstance(
                     Signals.class.getClassLoader(), new Class<?>[] {handlerType}, (proxy, method, arguments) -> {
                         switch (method.getName()) {
-                            case "handle" -> stop(stopping, action);
+                            case "handle" -> stop(stoppingSinceNanos, action);
                             case "equals" -> {
                                 return proxy == arguments[0];
                             }
@@ -59,14 +65,14 @@ public final class Signals implements AutoCloseable {
         }
     }
 
-    private static void stop(boolean[] stopping, Runnable action) {
-        synchronized (stopping) {
-            if (stopping[0]) {
-                Runtime.getRuntime().halt(130);
-            }
-            stopping[0] = true;
+    private static void stop(AtomicReference<Long> stoppingSinceNanos, Runnable action) {
+        long now = System.nanoTime();
+        if (stoppingSinceNanos.compareAndSet(null, now)) {
+            action.run();
+        } else if (now - stoppingSinceNanos.get() >= SAME_WISH_NANOS) {
+            System.err.println("ended at once by a second signal");
+            Runtime.getRuntime().halt(130);
         }
-        action.run();
     }
 
     /** Gives the signals back to whoever handled them before. */
