@@ -7,6 +7,8 @@ import io.millrace.job.cluster.ClusterException;
 import io.millrace.job.state.StateException;
 import io.millrace.model.InvalidModelException;
 import io.millrace.sampling.InvalidSamplingException;
+import io.millrace.tokenizer.ChatTemplateException;
+import io.millrace.tokenizer.InvalidTokenizerException;
 import java.io.PrintWriter;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
@@ -35,6 +37,8 @@ public final class ErrorReport implements IParameterExceptionHandler, IExecution
             ClusterException.class,
             StateException.class,
             InvalidModelException.class,
+            InvalidTokenizerException.class,
+            ChatTemplateException.class,
             KafkaSetupException.class,
             UncheckedIOException.class);
 

@@ -5,6 +5,8 @@ import io.millrace.model.InvalidModelException;
 import io.millrace.operators.InferencePipeline;
 import io.millrace.operators.inference.JobCounts;
 import io.millrace.operators.inference.JobCountsRequest;
+import io.millrace.tokenizer.ChatTemplateException;
+import io.millrace.tokenizer.InvalidTokenizerException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -37,6 +39,9 @@ import org.apache.flink.util.SerializedValue;
  * localhost. Methods may be called from any thread; they block for the cluster's answer.
  */
 public final class EmbeddedCluster implements AutoCloseable {
+
+    /** Chains of causes may bite their tails. */
+    private static final int MAX_CAUSES = 100;
 
     private static final Duration ANSWER_TIMEOUT = Duration.ofMinutes(2);
 
@@ -122,18 +127,17 @@ public final class EmbeddedCluster implements AutoCloseable {
     /**
      * A fault of the job.
      *
-     * @param root its innermost cause
+     * @param thrown what was thrown, in Flink's wrappings
      * @param at when it happened, milliseconds since the epoch
      */
-    record Fault(Throwable root, long at) {}
+    record Fault(Throwable thrown, long at) {}
 
     /** The fault that made the job restart or fail last; empty where there was none. */
     Optional<Fault> fault(JobID job) {
         return Optional.ofNullable(await("the job's state", cluster.getArchivedExecutionGraph(job))
                         .getFailureInfo())
                 .map(info -> new Fault(
-                        ClusterException.root(
-                                info.getException().deserializeError(EmbeddedCluster.class.getClassLoader())),
+                        info.getException().deserializeError(EmbeddedCluster.class.getClassLoader()),
                         info.getTimestamp()));
     }
 
@@ -177,19 +181,30 @@ public final class EmbeddedCluster implements AutoCloseable {
      * else with the advice.
      */
     public RuntimeException failure(JobID job, String advice) {
-        Throwable root = result(job)
+        Throwable failure = result(job)
                 .getSerializedThrowable()
-                .map(thrown -> ClusterException.root(thrown.deserializeError(EmbeddedCluster.class.getClassLoader())))
+                .map(thrown -> thrown.deserializeError(EmbeddedCluster.class.getClassLoader()))
                 .orElseGet(() -> new ClusterException("no cause given"));
-        if (isHopeless(root)) {
-            return (RuntimeException) root;
-        }
-        return new ClusterException("the job failed: " + ClusterException.rootMessage(root) + "; " + advice, root);
+        return hopeless(failure)
+                .orElseGet(() -> new ClusterException(
+                        "the job failed: " + ClusterException.rootMessage(failure) + "; " + advice, failure));
     }
 
-    /** Whether a fault is one that no restart mends: a setting or a model that cannot work. */
-    static boolean isHopeless(Throwable root) {
-        return root instanceof InvalidConfigException || root instanceof InvalidModelException;
+    /**
+     * What no restart mends, somewhere in a fault's chain of causes: a setting, a model, a tokenizer or a chat template that
+     * cannot work. (A template that refuses one request's messages fails that request and no job.)
+     */
+    static Optional<RuntimeException> hopeless(Throwable failure) {
+        int depth = 0;
+        for (Throwable cause = failure; cause != null && depth < MAX_CAUSES; cause = cause.getCause(), depth++) {
+            if (cause instanceof InvalidConfigException
+                    || cause instanceof InvalidModelException
+                    || cause instanceof InvalidTokenizerException
+                    || cause instanceof ChatTemplateException) {
+                return Optional.of((RuntimeException) cause);
+            }
+        }
+        return Optional.empty();
     }
 
     @Override

@@ -46,6 +46,8 @@ public final class JobWatch {
      * @param onCounts gets every complete set of counts, on this thread
      * @throws io.millrace.engine.InvalidConfigException if the job fails over a setting that no restart mends
      * @throws io.millrace.model.InvalidModelException if it fails over the model
+     * @throws io.millrace.tokenizer.InvalidTokenizerException if it fails over the tokenizer's files
+     * @throws io.millrace.tokenizer.ChatTemplateException if the chat template cannot be parsed
      */
     public End until(StopSignal stop, Consumer<JobCounts> onCounts) throws InterruptedException {
         while (true) {
@@ -83,11 +85,13 @@ public final class JobWatch {
             return;
         }
         lastFaultAt = fault.get().at();
-        if (EmbeddedCluster.isHopeless(fault.get().root())) {
-            throw (RuntimeException) fault.get().root();
+        Optional<RuntimeException> hopeless =
+                EmbeddedCluster.hopeless(fault.get().thrown());
+        if (hopeless.isPresent()) {
+            throw hopeless.get();
         }
         LOG.warn(
                 "the job restarts from its last checkpoint after a fault: {}",
-                ClusterException.rootMessage(fault.get().root()));
+                ClusterException.rootMessage(fault.get().thrown()));
     }
 }
