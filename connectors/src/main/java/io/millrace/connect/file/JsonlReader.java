@@ -72,7 +72,7 @@ final class JsonlReader implements SourceReader<PromptEnvelope, JsonlSplit> {
                 String.format(
                         "the line has %d bytes, the limit is %d; only its first %d bytes are kept",
                         lines.lineBytes(), maxLineBytes, lines.bytes().length),
-                "Shorten the prompt, or raise the limit on the length of lines.");
+                "Shorten the prompt or what passes through with it.");
         return PromptJson.failed(lines.bytes(), source, List.of(), error);
     }
 

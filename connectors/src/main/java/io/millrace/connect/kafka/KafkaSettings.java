@@ -71,16 +71,25 @@ final class KafkaSettings {
             return;
         }
         Optional<String> nearest = NearestName.of(name, KNOWN);
-        if (nearest.isPresent()
-                && NearestName.distance(name, nearest.get()) <= MAX_MISSPELT_CHARS
-               ) {
+        if (nearest.isPresent() && NearestName.distance(name, nearest.get()) <= MAX_MISSPELT_CHARS) {
             throw new KafkaSetupException(
                     name,
                     property.getValue(),
                     "no Kafka client has a setting of this name",
                     "did you mean " + nearest.get() + "? Correct it in the Kafka properties");
         }
-        LOG.warn("the Kafka property {} is no setting of Kafka's clients; it is passed on to plug-ins", name);
+    }
+
+    /** Says once, at the start, which settings only a plug-in of the user can know. */
+    static void sayUnknown(Map<String, String> properties) {
+        for (String name : new TreeSet<>(properties.keySet())) {
+            if (!KNOWN.contains(name)) {
+                LOG.warn(
+                        "the Kafka property {} is no setting of Kafka's clients; it is passed on, for plug-ins. If it is"
+                                + " for none, take it out",
+                        name);
+            }
+        }
     }
 
     static Properties toProperties(Map<String, String> properties) {

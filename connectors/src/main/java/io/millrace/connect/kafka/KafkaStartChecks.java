@@ -55,6 +55,7 @@ public final class KafkaStartChecks implements AutoCloseable {
         this.bootstrapServers = bootstrapServers;
         this.timeout = timeout;
         Properties all = KafkaSettings.toProperties(KafkaSettings.checked(properties));
+        KafkaSettings.sayUnknown(properties);
         all.put(AdminClientConfig.BOOTSTRAP_SERVERS_CONFIG, bootstrapServers);
         all.put(AdminClientConfig.DEFAULT_API_TIMEOUT_MS_CONFIG, Long.toString(timeout.toMillis()));
         all.put(AdminClientConfig.REQUEST_TIMEOUT_MS_CONFIG, Long.toString(Math.min(timeout.toMillis(), 10_000)));
