@@ -1,5 +1,6 @@
 package io.millrace.model;
 
+import com.fasterxml.jackson.core.JsonLocation;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.DeserializationFeature;
@@ -51,7 +52,12 @@ final class JsonFile {
             }
             return root;
         } catch (JsonProcessingException e) {
-            throw new InvalidModelException(where + " is no valid JSON: " + e.getMessage(), e);
+            JsonLocation at = e.getLocation();
+            String place = at == null ? "" : " at line " + at.getLineNr() + ", column " + at.getColumnNr();
+            // The parser's mark of an open bracket names a source that it does not know.
+            String fault = e.getOriginalMessage().replaceFirst(" \\(start marker at .*", "");
+            throw new InvalidModelException(
+                    where + " is no valid JSON" + place + ": " + fault + "; it was perhaps cut: fetch it again", e);
         }
     }
 
