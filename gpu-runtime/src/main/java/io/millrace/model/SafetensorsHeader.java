@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
@@ -27,6 +28,11 @@ final class SafetensorsHeader {
 
     private SafetensorsHeader() {}
 
+    /** How the file begins that Git leaves in place of a large one it has not fetched, read as a length. */
+    private static final long LFS_POINTER = ByteBuffer.wrap("version ".getBytes(StandardCharsets.US_ASCII))
+            .order(ByteOrder.LITTLE_ENDIAN)
+            .getLong();
+
     /** Reads and validates; the entries come in the order of their data. */
     static List<Entry> read(Path file) {
         try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ)) {
@@ -36,6 +42,10 @@ final class SafetensorsHeader {
                         + " bytes are less than the 8 bytes of a safetensors header's length; fetch it again");
             }
             long headerBytes = readFully(channel, 0, LENGTH_BYTES, file).getLong();
+            if (headerBytes == LFS_POINTER) {
+                throw new InvalidModelException(
+                        file + " is a Git LFS pointer, not the weights themselves; fetch them with: git lfs pull");
+            }
             if (headerBytes < 2 || headerBytes > MAX_HEADER_BYTES) {
                 throw new InvalidModelException(file + " is no safetensors file: its header length of "
                         + Long.toUnsignedString(headerBytes) + " bytes is outside of [2, " + MAX_HEADER_BYTES + "]");

@@ -135,6 +135,9 @@ class SafetensorsTest {
         long[] two = {2};
         byte[] good = new SafetensorsWriter().addFloats("a", two, 1, 2).toBytes();
         assertBroken(new byte[5], "truncated");
+        byte[] pointer =
+                "version https://git-lfs.github.com/spec/v1\noid sha256:0\n".getBytes(StandardCharsets.US_ASCII);
+        assertBroken(pointer, "Git LFS pointer", "git lfs pull");
         assertBroken(Arrays.copyOf(good, 30), "truncated", "header");
         assertBroken(Arrays.copyOf(good, good.length - 1), "'a'", "truncated");
         assertBroken(Arrays.copyOf(good, good.length + 1), "1 bytes after the last tensor");
