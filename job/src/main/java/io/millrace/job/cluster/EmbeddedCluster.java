@@ -77,7 +77,8 @@ public final class EmbeddedCluster implements AutoCloseable {
         } catch (Exception e) {
             cluster.closeAsync();
             throw new ClusterException(
-                    "the embedded Flink cluster did not start with the state directory " + options.stateDirectory() + ": "
+                    "the embedded Flink cluster did not start with the state directory " + options.stateDirectory()
+                            + ": "
                             + ClusterException.rootMessage(e)
                             + (options.webPort() == 0 ? "" : "; if the web port is taken, leave --web-port out"),
                     e);

@@ -21,8 +21,8 @@ import org.slf4j.LoggerFactory;
  * small durable file: a dead JVM forgets Flink's attempt numbers. After two of them the operator is cautious: it admits one
  * request at a time, in the whole job, and the request's uid is written to the {@code alone} file first. If the engine dies
  * then, the request is condemned. If the process dies, the next start finds the file, counts a strike and is cautious at
- * once; two strikes condemn (one could be a coincidence: a machine switched off). A condemned request goes to the dead
- * letters when it is met again.
+ * once; two strikes with no progress in a checkpoint between them condemn (one could be a coincidence: a machine switched
+ * off). A condemned request goes to the dead letters when it is met again.
  *
  * <p>Caution ends with a checkpoint once a condemned request was put aside, or as many requests passed alone as an engine
  * holds at once, so that the culprit must have been among them.
@@ -127,6 +127,12 @@ final class CrashGuard {
      * and with something at all.
      */
     void progressCheckpointed() throws IOException {
+        if (alone != null) {
+            // It got further than a checkpoint: a process that dies after that was more likely killed from outside, and
+            // what
+            // always dies at one place is soon too near to it to get so far again.
+            files.delete(strikesFile(alone), false);
+        }
         if (cautious && !putAside && numPassed < numRequestsToPass) {
             return;
         }

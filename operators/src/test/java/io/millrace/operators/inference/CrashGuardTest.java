@@ -54,6 +54,21 @@ class CrashGuardTest {
     }
 
     @Test
+    void aRequestThatGotFurtherInACheckpointIsNotBlamedForEarlierDeaths() throws IOException {
+        assertTrue(cautious().tryEnter("long"));
+        for (int kill = 0; kill < 5; kill++) {
+            CrashGuard guard = start();
+            assertTrue(guard.isCautious());
+            assertFalse(guard.isCondemned("long"), "killed from outside " + (kill + 1) + " times");
+            assertTrue(guard.tryEnter("long"));
+            guard.progressCheckpointed();
+        }
+        CrashGuard stuck = start();
+        assertTrue(stuck.tryEnter("long"));
+        assertTrue(start().isCondemned("long"), "twice without getting further");
+    }
+
+    @Test
     void aProcessThatDiesOnARequestAloneMakesTheNextStartCautiousWhateverWasCheckpointed() throws IOException {
         CrashGuard guard = cautious();
         guard.putAside();
