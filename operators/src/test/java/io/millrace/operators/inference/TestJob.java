@@ -271,6 +271,7 @@ final class TestJob implements AutoCloseable {
                 ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION);
         configuration.set(CheckpointingOptions.CHECKPOINTING_INTERVAL, checkpointInterval);
         configuration.set(CheckpointingOptions.ENABLE_UNALIGNED, true);
+        configuration.set(RestOptions.BIND_PORT, "0"); // the default is one port for all, and somebody may have it
         configuration.set(RestartStrategyOptions.RESTART_STRATEGY, "fixed-delay");
         configuration.set(RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS, 20);
         configuration.set(RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_DELAY, Duration.ofMillis(50));
