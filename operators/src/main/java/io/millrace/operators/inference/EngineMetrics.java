@@ -4,6 +4,7 @@ import io.millrace.engine.EngineStats;
 import io.millrace.engine.FinishReason;
 import io.millrace.engine.StepReport.Finished;
 import java.util.EnumMap;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
@@ -16,10 +17,10 @@ import org.apache.flink.runtime.metrics.DescriptiveStatisticsHistogram;
 /** The engine's figures under vLLM's names in the operator's metric group. Registered once; read by reporters. */
 final class EngineMetrics {
     private static final int HISTOGRAM_WINDOW = 1_000;
-    private static final double NANOS_PER_MICRO = 1e3;
 
     private final Map<FinishReason, Counter> requestSuccess = new EnumMap<>(FinishReason.class);
     private final Counter requestFailures;
+    private final Map<String, Counter> failuresByCode = new HashMap<>();
     private final MetricGroup group;
     private final Histogram timeToFirstToken;
     private final Histogram timePerOutputToken;
@@ -58,34 +59,31 @@ final class EngineMetrics {
                     reason, group.addGroup("finished_reason", reason.wireName()).counter("request_success_total"));
         }
         requestFailures = group.counter("request_failure_total");
-        // Flink's histograms hold longs: the unit is in the name instead of vLLM's seconds.
-        timeToFirstToken = histogram("time_to_first_token_microseconds");
-        timePerOutputToken = histogram("time_per_output_token_microseconds");
-        queueTime = histogram("request_queue_time_microseconds");
-        endToEndLatency = histogram("e2e_request_latency_microseconds");
-        generationTokens = histogram("request_generation_tokens");
+        timeToFirstToken = seconds("time_to_first_token_seconds");
+        timePerOutputToken = seconds("time_per_output_token_seconds");
+        queueTime = seconds("request_queue_time_seconds");
+        endToEndLatency = seconds("e2e_request_latency_seconds");
+        generationTokens =
+                group.histogram("request_generation_tokens", new DescriptiveStatisticsHistogram(HISTOGRAM_WINDOW));
     }
 
     void sampleFinished(Finished finished, int numTokens) {
         requestSuccess.get(finished.reason()).inc();
-        timeToFirstToken.update(micros(finished.firstTokenNanos()));
-        queueTime.update(micros(finished.queueNanos()));
-        endToEndLatency.update(micros(finished.firstTokenNanos() + finished.decodeNanos()));
+        timeToFirstToken.update(finished.firstTokenNanos());
+        queueTime.update(finished.queueNanos());
+        endToEndLatency.update(finished.firstTokenNanos() + finished.decodeNanos());
         generationTokens.update(numTokens);
         if (numTokens > 1) {
-            timePerOutputToken.update(micros(finished.decodeNanos() / (numTokens - 1)));
+            timePerOutputToken.update(finished.decodeNanos() / (numTokens - 1));
         }
     }
 
     void requestFailed(String code) {
         requestFailures.inc();
-        group.addGroup("error_code", code)
-                .counter("request_failure_by_code_total")
+        // Asked for twice, a metric of one name is a collision, and the second counter is never shown.
+        failuresByCode
+                .computeIfAbsent(code, c -> group.addGroup("error_code", c).counter("request_failure_by_code_total"))
                 .inc();
-    }
-
-    private static long micros(long nanos) {
-        return Math.round(nanos / NANOS_PER_MICRO);
     }
 
     private <T> void gauge(String name, Supplier<T> value) {
@@ -96,7 +94,7 @@ final class EngineMetrics {
         group.gauge(name, (Gauge<Long>) () -> figure.applyAsLong(stats.get()));
     }
 
-    private Histogram histogram(String name) {
-        return group.histogram(name, new DescriptiveStatisticsHistogram(HISTOGRAM_WINDOW));
+    private Histogram seconds(String name) {
+        return group.histogram(name, new SecondsHistogram(HISTOGRAM_WINDOW));
     }
 }
