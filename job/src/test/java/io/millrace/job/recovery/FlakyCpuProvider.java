@@ -16,6 +16,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 public final class FlakyCpuProvider implements BackendProvider {
     public static final String NAME = "flaky-cpu";
 
+    private static final long STEP_MILLIS = 20;
+
     private static final AtomicInteger NUM_STEPS = new AtomicInteger();
     private static volatile Set<Integer> failingSteps = Set.of();
 
@@ -47,6 +49,7 @@ public final class FlakyCpuProvider implements BackendProvider {
     private record Flaky(Backend device) implements Backend {
         @Override
         public StepHandle submit(BatchInput input) {
+            pause();
             StepHandle handle = device.submit(input);
             int step = NUM_STEPS.incrementAndGet();
             if (!failingSteps.contains(step)) {
@@ -56,6 +59,18 @@ public final class FlakyCpuProvider implements BackendProvider {
                 handle.await();
                 throw new IllegalStateException("step " + step + " was made to fail");
             };
+        }
+
+        /**
+         * Makes steps as slow as a larger model's: several checkpoints then complete between two faults on any machine. Faults
+         * with no progress in between would be laid at the door of the requests.
+         */
+        private static void pause() {
+            try {
+                Thread.sleep(STEP_MILLIS);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
         }
 
         @Override
