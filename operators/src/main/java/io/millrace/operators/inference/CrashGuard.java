@@ -22,7 +22,8 @@ import org.slf4j.LoggerFactory;
  * request at a time, in the whole job, and the request's uid is written to the {@code alone} file first. If the engine dies
  * then, the request is condemned. If the process dies, the next start finds the file, counts a strike and is cautious at
  * once; two strikes with no progress in a checkpoint between them condemn (one could be a coincidence: a machine switched
- * off). A condemned request goes to the dead letters when it is met again.
+ * off). A condemned request goes to the dead letters when it is met again. After one strike a request lets a few others go
+ * first: processes killed from outside, soon after every start, thus strike one request after another and none twice.
  *
  * <p>Caution ends with a checkpoint once a condemned request was put aside, or as many requests passed alone as an engine
  * holds at once, so that the culprit must have been among them.
@@ -33,6 +34,7 @@ final class CrashGuard {
     private static final Logger LOG = LoggerFactory.getLogger(CrashGuard.class);
     private static final int MAX_BAD_STARTS = 2;
     private static final int CONDEMNING_STRIKES = 2;
+    private static final int MAX_PASSES_BEFORE_SUSPECTS = 8;
     private static final String STRIKES_PREFIX = "strikes-";
 
     private final Path directory;
@@ -40,6 +42,7 @@ final class CrashGuard {
     private final String subtask;
     private final String execution;
     private final int numRequestsToPass;
+    private final int numPassesBeforeSuspects;
     private final int numStarts;
     private final boolean anyStrikes;
     private boolean cautious;
@@ -58,6 +61,8 @@ final class CrashGuard {
         this.subtask = Integer.toString(subtask);
         this.execution = execution;
         this.numRequestsToPass = numRequestsToPass;
+        // Fewer than end caution, so that a suspect has its turn before.
+        this.numPassesBeforeSuspects = Math.min(MAX_PASSES_BEFORE_SUSPECTS, numRequestsToPass - 1);
         files.mkdirs(this.directory);
         numStarts = readInt(startsFile()) + 1;
         writeInt(startsFile(), numStarts);
@@ -80,6 +85,17 @@ final class CrashGuard {
     /** Whether the request was found to kill its engine or process. */
     boolean isCondemned(String uid) throws IOException {
         return anyStrikes && readInt(strikesFile(uid)) >= CONDEMNING_STRIKES;
+    }
+
+    /** Whether a process died once while the request ran alone, and it has not been found innocent or guilty since. */
+    boolean isSuspect(String uid) throws IOException {
+        int numStrikes = anyStrikes ? readInt(strikesFile(uid)) : 0;
+        return numStrikes > 0 && numStrikes < CONDEMNING_STRIKES;
+    }
+
+    /** Whether suspects must let others go first. */
+    boolean postponesSuspects() {
+        return cautious && anyStrikes && numPassed < numPassesBeforeSuspects;
     }
 
     /** A condemned request went to the dead letters. */

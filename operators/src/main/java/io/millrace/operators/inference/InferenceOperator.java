@@ -270,8 +270,11 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
 
     /** Moves waiting requests into the engine while there is room. Changes the current key. */
     private void admitWaiting() throws Exception {
-        while (!waiting.isEmpty() && hasRoom(waiting.first().numSamples())) {
-            WaitingRequests.Waiting next = waiting.first();
+        while (!waiting.isEmpty()) {
+            WaitingRequests.Waiting next = nextToAdmit();
+            if (!hasRoom(next.numSamples())) {
+                return;
+            }
             setCurrentKey(next.key());
             LedgerEntry entry = new LedgerEntry(state.request(next.uid()), state.progress(next.uid()));
             if (guard.isCondemned(next.uid())) {
@@ -287,6 +290,17 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
             numSequencesInEngine += entry.numUnfinished();
             engine.submit(entry.toRequest());
         }
+    }
+
+    private WaitingRequests.Waiting nextToAdmit() throws IOException {
+        if (guard.postponesSuspects()) {
+            while (guard.isSuspect(waiting.first().uid()) && waiting.postponeFirst()) {
+                // the next one may be a suspect too
+            }
+        } else {
+            waiting.recallPostponed();
+        }
+        return waiting.first();
     }
 
     private void putAside(LedgerEntry entry) throws Exception {

@@ -15,12 +15,13 @@ final class WaitingRequests {
             .thenComparing(w -> w.uid);
 
     private final PriorityQueue<Waiting> queue = new PriorityQueue<>(ORDER);
+    private final PriorityQueue<Waiting> postponed = new PriorityQueue<>(ORDER);
 
     /** Coordinates of a waiting request: its key and its uid in the key's maps. */
     record Waiting(long key, String uid, int numSamples, int priority, long arrival, boolean begun) {}
 
     void add(LedgerRequest request, boolean begun) {
-        queue.add(new Waiting(
+        add(new Waiting(
                 request.getRequest().getRoutingKey(),
                 request.getRequest().getUid(),
                 request.getRequest().getSampling().getN(),
@@ -29,19 +30,39 @@ final class WaitingRequests {
                 begun));
     }
 
+    void add(Waiting request) {
+        queue.add(request);
+    }
+
+    /** The next in line: one that is postponed only where no other waits. */
     Waiting first() {
-        return queue.peek();
+        return queue.isEmpty() ? postponed.peek() : queue.peek();
     }
 
     Waiting removeFirst() {
-        return queue.remove();
+        return queue.isEmpty() ? postponed.remove() : queue.remove();
+    }
+
+    /** Puts the next in line behind all others; false where there are no others. */
+    boolean postponeFirst() {
+        if (queue.isEmpty()) {
+            return false;
+        }
+        postponed.add(queue.remove());
+        return true;
+    }
+
+    /** Puts what was postponed back in its place. */
+    void recallPostponed() {
+        queue.addAll(postponed);
+        postponed.clear();
     }
 
     boolean isEmpty() {
-        return queue.isEmpty();
+        return queue.isEmpty() && postponed.isEmpty();
     }
 
     int size() {
-        return queue.size();
+        return queue.size() + postponed.size();
     }
 }

@@ -54,6 +54,25 @@ class CrashGuardTest {
     }
 
     @Test
+    void aSuspectLetsAFewOthersGoFirstAndHasItsTurnBeforeCautionEnds() throws IOException {
+        assertTrue(cautious().tryEnter("suspect"));
+        CrashGuard guard = start();
+        assertTrue(guard.isSuspect("suspect"));
+        assertFalse(guard.isSuspect("other"));
+        for (int i = 0; i < NUM_TO_PASS - 1; i++) {
+            assertTrue(guard.postponesSuspects());
+            assertTrue(guard.tryEnter("r" + i));
+            guard.leave("r" + i);
+        }
+        assertFalse(guard.postponesSuspects());
+        assertTrue(guard.isCautious());
+        assertTrue(guard.tryEnter("suspect"));
+        CrashGuard next = start();
+        assertTrue(next.isCondemned("suspect"));
+        assertFalse(next.isSuspect("suspect"), "a condemned request is put aside when its turn comes");
+    }
+
+    @Test
     void aRequestThatGotFurtherInACheckpointIsNotBlamedForEarlierDeaths() throws IOException {
         assertTrue(cautious().tryEnter("long"));
         for (int kill = 0; kill < 5; kill++) {
