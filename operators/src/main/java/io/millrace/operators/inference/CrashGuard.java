@@ -19,11 +19,11 @@ import org.slf4j.LoggerFactory;
  *
  * <p>It counts starts that ended badly (the engine died, or the process did) with no progress in a checkpoint since, in a
  * small durable file: a dead JVM forgets Flink's attempt numbers. After two of them the operator is cautious: it admits one
- * request at a time, in the whole job, and the request's uid is written to the {@code alone} file first. If the engine dies
- * then, the request is condemned. If the process dies, the next start finds the file, counts a strike and is cautious at
- * once; two strikes with no progress in a checkpoint between them condemn (one could be a coincidence: a machine switched
- * off). A condemned request goes to the dead letters when it is met again. After one strike a request lets a few others go
- * first: processes killed from outside, soon after every start, thus strike one request after another and none twice.
+ * request at a time, in the whole job, and the request's uid is written to the {@code alone} file first. If the engine or the
+ * process dies then, the next start finds the file, counts a strike and is cautious at once; two strikes with no progress in a
+ * checkpoint between them condemn (one could be a coincidence: a fault of the device, a machine switched off). A condemned
+ * request goes to the dead letters when it is met again. After one strike a request lets a few others go first: processes
+ * killed from outside, soon after every start, thus strike one request after another and none twice.
  *
  * <p>Caution ends with a checkpoint once a condemned request was put aside, or as many requests passed alone as an engine
  * holds at once, so that the culprit must have been among them.
@@ -124,18 +124,14 @@ final class CrashGuard {
     void leave(String uid) throws IOException {
         if (uid.equals(alone)) {
             numPassed++;
+            files.delete(strikesFile(uid), false);
             vacate();
         }
     }
 
-    /** The engine died: what it was running alone is to blame. Returns its uid, or null if it was not alone. */
-    String engineDied() throws IOException {
+    /** The engine died, perhaps of what it was running alone: the next start will count a strike against that. */
+    void engineDied() {
         engineDied = true;
-        if (alone != null) {
-            writeInt(strikesFile(alone), CONDEMNING_STRIKES);
-            LOG.error("request {} killed its engine while it ran alone; it will go to the dead letters", alone);
-        }
-        return alone;
     }
 
     /**
@@ -145,8 +141,7 @@ final class CrashGuard {
     void progressCheckpointed() throws IOException {
         if (alone != null) {
             // It got further than a checkpoint: a process that dies after that was more likely killed from outside, and
-            // what
-            // always dies at one place is soon too near to it to get so far again.
+            // what always dies at one place is soon too near to it to get so far again.
             files.delete(strikesFile(alone), false);
         }
         if (cautious && !putAside && numPassed < numRequestsToPass) {
@@ -162,8 +157,8 @@ final class CrashGuard {
 
     /** The task ends. Unless the engine died, nothing that runs now is to blame, and the start does not count. */
     void close() throws IOException {
-        vacate();
         if (!engineDied) {
+            vacate();
             writeInt(startsFile(), Math.min(readInt(startsFile()), numStarts - 1));
         }
     }
@@ -175,7 +170,7 @@ final class CrashGuard {
         }
     }
 
-    /** Whether the process died while a request ran alone. */
+    /** Whether the engine or the process died while a request ran alone. */
     private boolean countStrike() throws IOException {
         synchronized (CrashGuard.class) {
             String[] lines = files.exists(aloneFile()) ? readLines(aloneFile()) : new String[0];
@@ -185,7 +180,12 @@ final class CrashGuard {
             int numStrikes = readInt(strikesFile(lines[2])) + 1;
             writeInt(strikesFile(lines[2]), numStrikes);
             files.delete(aloneFile(), false);
-            LOG.warn("the process died while request {} ran alone: strike {}", lines[2], numStrikes);
+            LOG.warn(
+                    "the engine or the process died while request {} ran alone: strike {} of {}, then it goes to the dead "
+                            + "letters",
+                    lines[2],
+                    numStrikes,
+                    CONDEMNING_STRIKES);
             return true;
         }
     }

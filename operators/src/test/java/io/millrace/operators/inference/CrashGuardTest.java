@@ -1,6 +1,5 @@
 package io.millrace.operators.inference;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -34,14 +33,33 @@ class CrashGuardTest {
     }
 
     @Test
-    void anEngineThatDiesCondemnsWhatItRanAlone() throws IOException {
+    void anEngineThatDiesTwiceCondemnsWhatItRanAlone() throws IOException {
         CrashGuard guard = cautious();
-        assertTrue(guard.tryEnter("poison"));
-        assertEquals("poison", guard.engineDied());
+        for (int i = 0; i < 2; i++) {
+            assertTrue(guard.isCautious());
+            assertFalse(guard.isCondemned("poison"));
+            assertTrue(guard.tryEnter("poison"));
+            guard.engineDied();
+            guard.close();
+            guard = start();
+        }
+        assertTrue(guard.isCondemned("poison"));
+        assertFalse(guard.isCondemned("innocent"));
+    }
+
+    @Test
+    void aRequestThatPassesTheSecondTimeIsForgiven() throws IOException {
+        CrashGuard guard = cautious();
+        assertTrue(guard.tryEnter("unlucky"));
+        guard.engineDied();
         guard.close();
         CrashGuard next = start();
-        assertTrue(next.isCondemned("poison"));
-        assertFalse(next.isCondemned("innocent"));
+        assertTrue(next.tryEnter("unlucky"));
+        next.leave("unlucky");
+        assertTrue(next.tryEnter("unlucky"));
+        next.engineDied();
+        next.close();
+        assertFalse(start().isCondemned("unlucky"));
     }
 
     @Test
