@@ -345,66 +345,22 @@ final class VectorAttentionFloat {
             int group = Math.min(4, end - row);
             int common = counts[row];
             int w0 = row * TILE_SIZE;
+            // In a pass of its own: with these products too, the methods below outgrow what C2 inlines and box vectors.
+            for (int r = row; r < row + group; r++) {
+                VectorRows.scale(accumulators, r * headDim, factors[r], headDim);
+            }
             int column = 0;
             for (; column + 4 * L <= headDim; column += 4 * L) {
                 int a0 = row * headDim + column;
                 switch (group) {
                     case 4 ->
-                        accumulate4(
-                                values,
-                                blockOffsets,
-                                column,
-                                headDim,
-                                weights,
-                                w0,
-                                0,
-                                common,
-                                accumulators,
-                                a0,
-                                factors,
-                                row);
+                        accumulate4(values, blockOffsets, column, headDim, weights, w0, 0, common, accumulators, a0);
                     case 3 ->
-                        accumulate3(
-                                values,
-                                blockOffsets,
-                                column,
-                                headDim,
-                                weights,
-                                w0,
-                                0,
-                                common,
-                                accumulators,
-                                a0,
-                                factors,
-                                row);
+                        accumulate3(values, blockOffsets, column, headDim, weights, w0, 0, common, accumulators, a0);
                     case 2 ->
-                        accumulate2(
-                                values,
-                                blockOffsets,
-                                column,
-                                headDim,
-                                weights,
-                                w0,
-                                0,
-                                common,
-                                accumulators,
-                                a0,
-                                factors,
-                                row);
+                        accumulate2(values, blockOffsets, column, headDim, weights, w0, 0, common, accumulators, a0);
                     default ->
-                        accumulate1(
-                                values,
-                                blockOffsets,
-                                column,
-                                headDim,
-                                weights,
-                                w0,
-                                0,
-                                common,
-                                accumulators,
-                                a0,
-                                factors,
-                                row);
+                        accumulate1(values, blockOffsets, column, headDim, weights, w0, 0, common, accumulators, a0);
                 }
                 for (int r = 1; r < group; r++) {
                     if (counts[row + r] > common) {
@@ -418,9 +374,7 @@ final class VectorAttentionFloat {
                                 common,
                                 counts[row + r],
                                 accumulators,
-                                a0 + r * headDim,
-                                ONES,
-                                0);
+                                a0 + r * headDim);
                     }
                 }
             }
@@ -435,15 +389,12 @@ final class VectorAttentionFloat {
                             r * TILE_SIZE,
                             counts[r],
                             accumulators,
-                            r * headDim + column,
-                            factors[r]);
+                            r * headDim + column);
                 }
             }
             row += group;
         }
     }
-
-    private static final float[] ONES = {1f};
 
     /** One vector of columns of one row: head dimensions that are no multiple of four vectors. */
     private static void accumulateOneVector(
@@ -455,9 +406,8 @@ final class VectorAttentionFloat {
             int w0,
             int count,
             float[] acc,
-            int a,
-            float factor) {
-        FloatVector sum = FloatVector.fromArray(F, acc, a).mul(factor);
+            int a) {
+        FloatVector sum = FloatVector.fromArray(F, acc, a);
         for (int p = 0; p < count; p++) {
             int at = blockOffsets[p >> 4] + (p & 15) * headDim + column;
             sum = FloatVector.broadcast(F, w[w0 + p]).fma(load(values, at), sum);
@@ -475,31 +425,23 @@ final class VectorAttentionFloat {
             int from,
             int to,
             float[] acc,
-            int a0,
-            float[] factors,
-            int f0) {
-        FloatVector s00 = FloatVector.fromArray(F, acc, a0).mul(factors[f0]);
-        FloatVector s01 = FloatVector.fromArray(F, acc, a0 + L).mul(factors[f0]);
-        FloatVector s02 = FloatVector.fromArray(F, acc, a0 + 2 * L).mul(factors[f0]);
-        FloatVector s03 = FloatVector.fromArray(F, acc, a0 + 3 * L).mul(factors[f0]);
-        FloatVector s10 = FloatVector.fromArray(F, acc, a0 + 1 * headDim).mul(factors[f0 + 1]);
-        FloatVector s11 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + L).mul(factors[f0 + 1]);
-        FloatVector s12 =
-                FloatVector.fromArray(F, acc, a0 + 1 * headDim + 2 * L).mul(factors[f0 + 1]);
-        FloatVector s13 =
-                FloatVector.fromArray(F, acc, a0 + 1 * headDim + 3 * L).mul(factors[f0 + 1]);
-        FloatVector s20 = FloatVector.fromArray(F, acc, a0 + 2 * headDim).mul(factors[f0 + 2]);
-        FloatVector s21 = FloatVector.fromArray(F, acc, a0 + 2 * headDim + L).mul(factors[f0 + 2]);
-        FloatVector s22 =
-                FloatVector.fromArray(F, acc, a0 + 2 * headDim + 2 * L).mul(factors[f0 + 2]);
-        FloatVector s23 =
-                FloatVector.fromArray(F, acc, a0 + 2 * headDim + 3 * L).mul(factors[f0 + 2]);
-        FloatVector s30 = FloatVector.fromArray(F, acc, a0 + 3 * headDim).mul(factors[f0 + 3]);
-        FloatVector s31 = FloatVector.fromArray(F, acc, a0 + 3 * headDim + L).mul(factors[f0 + 3]);
-        FloatVector s32 =
-                FloatVector.fromArray(F, acc, a0 + 3 * headDim + 2 * L).mul(factors[f0 + 3]);
-        FloatVector s33 =
-                FloatVector.fromArray(F, acc, a0 + 3 * headDim + 3 * L).mul(factors[f0 + 3]);
+            int a0) {
+        FloatVector s00 = FloatVector.fromArray(F, acc, a0);
+        FloatVector s01 = FloatVector.fromArray(F, acc, a0 + L);
+        FloatVector s02 = FloatVector.fromArray(F, acc, a0 + 2 * L);
+        FloatVector s03 = FloatVector.fromArray(F, acc, a0 + 3 * L);
+        FloatVector s10 = FloatVector.fromArray(F, acc, a0 + 1 * headDim);
+        FloatVector s11 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + L);
+        FloatVector s12 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + 2 * L);
+        FloatVector s13 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + 3 * L);
+        FloatVector s20 = FloatVector.fromArray(F, acc, a0 + 2 * headDim);
+        FloatVector s21 = FloatVector.fromArray(F, acc, a0 + 2 * headDim + L);
+        FloatVector s22 = FloatVector.fromArray(F, acc, a0 + 2 * headDim + 2 * L);
+        FloatVector s23 = FloatVector.fromArray(F, acc, a0 + 2 * headDim + 3 * L);
+        FloatVector s30 = FloatVector.fromArray(F, acc, a0 + 3 * headDim);
+        FloatVector s31 = FloatVector.fromArray(F, acc, a0 + 3 * headDim + L);
+        FloatVector s32 = FloatVector.fromArray(F, acc, a0 + 3 * headDim + 2 * L);
+        FloatVector s33 = FloatVector.fromArray(F, acc, a0 + 3 * headDim + 3 * L);
         for (int p = from; p < to; p++) {
             int at = blockOffsets[p >> 4] + (p & 15) * headDim + column;
             FloatVector v0 = load(values, at);
@@ -555,25 +497,19 @@ final class VectorAttentionFloat {
             int from,
             int to,
             float[] acc,
-            int a0,
-            float[] factors,
-            int f0) {
-        FloatVector s00 = FloatVector.fromArray(F, acc, a0).mul(factors[f0]);
-        FloatVector s01 = FloatVector.fromArray(F, acc, a0 + L).mul(factors[f0]);
-        FloatVector s02 = FloatVector.fromArray(F, acc, a0 + 2 * L).mul(factors[f0]);
-        FloatVector s03 = FloatVector.fromArray(F, acc, a0 + 3 * L).mul(factors[f0]);
-        FloatVector s10 = FloatVector.fromArray(F, acc, a0 + 1 * headDim).mul(factors[f0 + 1]);
-        FloatVector s11 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + L).mul(factors[f0 + 1]);
-        FloatVector s12 =
-                FloatVector.fromArray(F, acc, a0 + 1 * headDim + 2 * L).mul(factors[f0 + 1]);
-        FloatVector s13 =
-                FloatVector.fromArray(F, acc, a0 + 1 * headDim + 3 * L).mul(factors[f0 + 1]);
-        FloatVector s20 = FloatVector.fromArray(F, acc, a0 + 2 * headDim).mul(factors[f0 + 2]);
-        FloatVector s21 = FloatVector.fromArray(F, acc, a0 + 2 * headDim + L).mul(factors[f0 + 2]);
-        FloatVector s22 =
-                FloatVector.fromArray(F, acc, a0 + 2 * headDim + 2 * L).mul(factors[f0 + 2]);
-        FloatVector s23 =
-                FloatVector.fromArray(F, acc, a0 + 2 * headDim + 3 * L).mul(factors[f0 + 2]);
+            int a0) {
+        FloatVector s00 = FloatVector.fromArray(F, acc, a0);
+        FloatVector s01 = FloatVector.fromArray(F, acc, a0 + L);
+        FloatVector s02 = FloatVector.fromArray(F, acc, a0 + 2 * L);
+        FloatVector s03 = FloatVector.fromArray(F, acc, a0 + 3 * L);
+        FloatVector s10 = FloatVector.fromArray(F, acc, a0 + 1 * headDim);
+        FloatVector s11 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + L);
+        FloatVector s12 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + 2 * L);
+        FloatVector s13 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + 3 * L);
+        FloatVector s20 = FloatVector.fromArray(F, acc, a0 + 2 * headDim);
+        FloatVector s21 = FloatVector.fromArray(F, acc, a0 + 2 * headDim + L);
+        FloatVector s22 = FloatVector.fromArray(F, acc, a0 + 2 * headDim + 2 * L);
+        FloatVector s23 = FloatVector.fromArray(F, acc, a0 + 2 * headDim + 3 * L);
         for (int p = from; p < to; p++) {
             int at = blockOffsets[p >> 4] + (p & 15) * headDim + column;
             FloatVector v0 = load(values, at);
@@ -620,19 +556,15 @@ final class VectorAttentionFloat {
             int from,
             int to,
             float[] acc,
-            int a0,
-            float[] factors,
-            int f0) {
-        FloatVector s00 = FloatVector.fromArray(F, acc, a0).mul(factors[f0]);
-        FloatVector s01 = FloatVector.fromArray(F, acc, a0 + L).mul(factors[f0]);
-        FloatVector s02 = FloatVector.fromArray(F, acc, a0 + 2 * L).mul(factors[f0]);
-        FloatVector s03 = FloatVector.fromArray(F, acc, a0 + 3 * L).mul(factors[f0]);
-        FloatVector s10 = FloatVector.fromArray(F, acc, a0 + 1 * headDim).mul(factors[f0 + 1]);
-        FloatVector s11 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + L).mul(factors[f0 + 1]);
-        FloatVector s12 =
-                FloatVector.fromArray(F, acc, a0 + 1 * headDim + 2 * L).mul(factors[f0 + 1]);
-        FloatVector s13 =
-                FloatVector.fromArray(F, acc, a0 + 1 * headDim + 3 * L).mul(factors[f0 + 1]);
+            int a0) {
+        FloatVector s00 = FloatVector.fromArray(F, acc, a0);
+        FloatVector s01 = FloatVector.fromArray(F, acc, a0 + L);
+        FloatVector s02 = FloatVector.fromArray(F, acc, a0 + 2 * L);
+        FloatVector s03 = FloatVector.fromArray(F, acc, a0 + 3 * L);
+        FloatVector s10 = FloatVector.fromArray(F, acc, a0 + 1 * headDim);
+        FloatVector s11 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + L);
+        FloatVector s12 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + 2 * L);
+        FloatVector s13 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + 3 * L);
         for (int p = from; p < to; p++) {
             int at = blockOffsets[p >> 4] + (p & 15) * headDim + column;
             FloatVector v0 = load(values, at);
@@ -670,13 +602,11 @@ final class VectorAttentionFloat {
             int from,
             int to,
             float[] acc,
-            int a0,
-            float[] factors,
-            int f0) {
-        FloatVector s00 = FloatVector.fromArray(F, acc, a0).mul(factors[f0]);
-        FloatVector s01 = FloatVector.fromArray(F, acc, a0 + L).mul(factors[f0]);
-        FloatVector s02 = FloatVector.fromArray(F, acc, a0 + 2 * L).mul(factors[f0]);
-        FloatVector s03 = FloatVector.fromArray(F, acc, a0 + 3 * L).mul(factors[f0]);
+            int a0) {
+        FloatVector s00 = FloatVector.fromArray(F, acc, a0);
+        FloatVector s01 = FloatVector.fromArray(F, acc, a0 + L);
+        FloatVector s02 = FloatVector.fromArray(F, acc, a0 + 2 * L);
+        FloatVector s03 = FloatVector.fromArray(F, acc, a0 + 3 * L);
         for (int p = from; p < to; p++) {
             int at = blockOffsets[p >> 4] + (p & 15) * headDim + column;
             FloatVector v0 = load(values, at);
