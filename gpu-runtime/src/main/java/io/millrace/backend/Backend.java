@@ -23,6 +23,11 @@ public interface Backend extends AutoCloseable {
         return -1;
     }
 
+    /** Moves KV out and in; null where the device cannot: then it takes no prefix store. */
+    default KvTransfer kvTransfer() {
+        return null;
+    }
+
     /** Names everything that may change bits: device kind, instruction set, library and kernel version, dtype. */
     String numericFingerprint();
 

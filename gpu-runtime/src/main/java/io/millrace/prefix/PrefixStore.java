@@ -1,0 +1,55 @@
+package io.millrace.prefix;
+
+import java.util.List;
+
+/**
+ * Keeps chunks of prefix KV below the block pool, on disk. The engine thread calls; a call never waits for the disk and never
+ * throws for its sake. Answers go to {@link Answers} from whatever thread did the work. A store may forget anything at any
+ * time and may answer "not there" to anything: a doubt is a miss.
+ *
+ * <p>The affinity key is the routing key of the request: a store in keyed state keeps chunks under it, another may ignore it.
+ */
+public interface PrefixStore {
+
+    /** Where answers go. Any thread; never blocks. Each ticket of find and load is answered at most once. */
+    interface Answers {
+        /** The first numChunks of the chain are stored (their manifests are; a load may still fail). */
+        void found(long ticket, int numChunks);
+
+        /** A chunk's sealed pieces in order, as they were stored, unchecked. They belong to the receiver from now on. */
+        void loaded(long ticket, byte[][] pieces);
+
+        /** There is no such chunk (any more), or reading it failed. */
+        void missed(long ticket, String reason);
+    }
+
+    /** Called once, before any other call. */
+    void open(Answers answers);
+
+    /** Asks how many leading chunks of a chain are stored. */
+    void find(long ticket, long affinityKey, List<ChunkKey> chain);
+
+    /** Asks for a chunk. At most {@link #maxLoadsInFlight} are asked for at a time; they are read in order. */
+    void load(long ticket, long affinityKey, ChunkKey key);
+
+    /** The answer is not needed any more; it may come nevertheless. */
+    void cancel(long ticket);
+
+    /**
+     * Keeps a chunk, some time later and off the caller's path. The pieces belong to the store from now on; it seals them
+     * (writes their checksums). A chunk that finds the write buffer full is dropped and counted.
+     *
+     * @param chain the keys from the first chunk to this one
+     * @return false if it was dropped
+     */
+    boolean store(long affinityKey, List<ChunkKey> chain, byte[][] pieces);
+
+    /** Loads that keep the disk busy: one being read, and what the store wants queued behind it. */
+    int maxLoadsInFlight();
+
+    /** Counters; any thread. */
+    StoreStats stats();
+
+    /** Stops its threads, drops what is not written yet. Any thread, idempotent. */
+    void close();
+}

@@ -1,0 +1,28 @@
+package io.millrace.prefix;
+
+import io.millrace.backend.KvFormat;
+import java.io.Serializable;
+import java.util.Objects;
+
+/**
+ * How the engine uses a prefix store.
+ *
+ * @param format KV in the store
+ * @param chunkTokens tokens of a chunk, a multiple of the block size
+ * @param storeFirstUse whether a prefix is stored the first time it is seen; else when it is seen again
+ * @param maxBufferBytes loaded chunks that wait in memory for their request's turn
+ * @param loadTimeoutMillis a chunk that takes longer is a miss
+ */
+public record TierConfig(
+        KvFormat format, int chunkTokens, boolean storeFirstUse, long maxBufferBytes, long loadTimeoutMillis)
+        implements Serializable {
+    /** Tokens of a chunk unless told otherwise; as in Cake. */
+    public static final int DEFAULT_CHUNK_TOKENS = 128;
+
+    public static final TierConfig DEFAULT =
+            new TierConfig(KvFormat.AS_COMPUTED, DEFAULT_CHUNK_TOKENS, false, 256L << 20, 10_000);
+
+    public TierConfig {
+        Objects.requireNonNull(format);
+    }
+}
