@@ -1,6 +1,7 @@
 package io.millrace.engine;
 
 import io.millrace.backend.Dtype;
+import io.millrace.prefix.TierConfig;
 import io.millrace.sampling.LogprobsMode;
 import java.io.Serializable;
 import java.util.Objects;
@@ -20,6 +21,7 @@ import java.util.Objects;
  * @param numThreads compute threads; 0 means all cores
  * @param logprobsMode which distribution log probabilities are of
  * @param speculative how tokens are proposed before they are drawn, if at all
+ * @param tier how KV of prefixes is kept below the block pool; null for no tier
  */
 public record EngineConfig(
         String model,
@@ -33,7 +35,8 @@ public record EngineConfig(
         int blockSize,
         int numThreads,
         LogprobsMode logprobsMode,
-        SpeculativeConfig speculative)
+        SpeculativeConfig speculative,
+        TierConfig tier)
         implements Serializable {
 
     public static final int DEFAULT_MAX_NUM_SEQS = 256;
@@ -69,9 +72,46 @@ public record EngineConfig(
             throw new InvalidConfigException(
                     "--num-threads", numThreads, "must not be negative", "use 0 for all cores");
         }
+        if (tier != null && tier.chunkTokens() % blockSize != 0) {
+            throw new InvalidConfigException(
+                    "--block-size",
+                    blockSize,
+                    "must divide the tier's chunks of " + tier.chunkTokens() + " tokens",
+                    "use 16, or chunks of a multiple of it");
+        }
     }
 
-    /** Without speculation. */
+    /** Without a tier. */
+    public EngineConfig(
+            String model,
+            String device,
+            Dtype dtype,
+            int maxModelLen,
+            int maxNumSeqs,
+            int maxNumBatchedTokens,
+            long kvCacheMemoryBytes,
+            boolean enablePrefixCaching,
+            int blockSize,
+            int numThreads,
+            LogprobsMode logprobsMode,
+            SpeculativeConfig speculative) {
+        this(
+                model,
+                device,
+                dtype,
+                maxModelLen,
+                maxNumSeqs,
+                maxNumBatchedTokens,
+                kvCacheMemoryBytes,
+                enablePrefixCaching,
+                blockSize,
+                numThreads,
+                logprobsMode,
+                speculative,
+                null);
+    }
+
+    /** Without speculation and tier. */
     public EngineConfig(
             String model,
             String device,
@@ -113,6 +153,25 @@ public record EngineConfig(
                 blockSize,
                 numThreads,
                 logprobsMode,
+                other,
+                tier);
+    }
+
+    /** The same with another tier; null for none. */
+    public EngineConfig withTier(TierConfig other) {
+        return new EngineConfig(
+                model,
+                device,
+                dtype,
+                maxModelLen,
+                maxNumSeqs,
+                maxNumBatchedTokens,
+                kvCacheMemoryBytes,
+                enablePrefixCaching,
+                blockSize,
+                numThreads,
+                logprobsMode,
+                speculative,
                 other);
     }
 

@@ -9,6 +9,7 @@ import io.millrace.engine.StepReport.PromptScores;
 import io.millrace.engine.StepReport.RequestFailure;
 import io.millrace.engine.StepReport.SampleDelta;
 import io.millrace.kvcache.BlockManager;
+import io.millrace.prefix.TierStats;
 import io.millrace.runner.ModelRunner;
 import io.millrace.sampling.TokenLogprobs;
 import io.millrace.scheduler.ScheduledBatch;
@@ -135,6 +136,11 @@ final class EngineCore {
         return update(batch, output);
     }
 
+    /** When a step is worth trying although the prefix store has not answered; Long.MAX_VALUE for never. */
+    long wakeNanos() {
+        return Long.MAX_VALUE;
+    }
+
     EngineStats stats() {
         return new EngineStats(
                 scheduler.numRunning(),
@@ -152,7 +158,8 @@ final class EngineCore {
                 numSteps,
                 backend.numKvBytesRead(),
                 times,
-                speculation == null ? SpeculationStats.NONE : speculation.stats());
+                speculation == null ? SpeculationStats.NONE : speculation.stats(),
+                TierStats.NONE);
     }
 
     /** Throws IllegalStateException if blocks and sequences do not add up; for tests. */

@@ -1,6 +1,7 @@
 package io.millrace.engine;
 
 import io.millrace.backend.StepTimes;
+import io.millrace.prefix.TierStats;
 import io.millrace.speculation.SpeculationStats;
 
 /**
@@ -23,6 +24,7 @@ import io.millrace.speculation.SpeculationStats;
  *     does not count them
  * @param times where the steps' time went
  * @param speculation what speculation did
+ * @param tier what the prefix tier did
  */
 public record EngineStats(
         int numRunningSequences,
@@ -40,7 +42,8 @@ public record EngineStats(
         long numSteps,
         long numKvBytesRead,
         StepTimes times,
-        SpeculationStats speculation) {
+        SpeculationStats speculation,
+        TierStats tier) {
 
     public double kvCacheUsage() {
         return numBlocks == 0 ? 0 : (double) numUsedBlocks / numBlocks;

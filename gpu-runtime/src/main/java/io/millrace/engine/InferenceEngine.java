@@ -4,6 +4,7 @@ import io.millrace.backend.Backend;
 import io.millrace.backend.BackendConfig;
 import io.millrace.backend.BackendProvider;
 import io.millrace.model.ModelDirectory;
+import io.millrace.prefix.PrefixStore;
 import io.millrace.speculation.AcceptanceRule;
 import io.millrace.speculation.Proposer;
 import io.millrace.speculation.Speculation;
@@ -16,6 +17,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Queue;
 import java.util.ServiceLoader;
+import java.util.function.LongSupplier;
 
 /**
  * Generates: takes requests from any thread and serves them together, step by step, on one engine thread (continuous
@@ -31,6 +33,8 @@ public final class InferenceEngine implements AutoCloseable {
         record Cancel(String requestId) implements Message {}
     }
 
+    private final LongSupplier nanoClock;
+    private final PrefixStore store; // null for none
     private final Backend backend;
     private final Optional<Tokenizer> tokenizer;
     private final Optional<Proposer> proposer;
@@ -59,6 +63,25 @@ public final class InferenceEngine implements AutoCloseable {
             Optional<Tokenizer> tokenizer,
             Backend backend,
             Optional<Proposer> proposer) {
+        this(config, model, tokenizer, backend, proposer, null, System::nanoTime);
+    }
+
+    /**
+     * Opens an engine over an opened backend, proposer and a store yet to be opened, which it owns from now on.
+     *
+     * @param store null for none
+     * @param nanoClock what all times are measured with
+     */
+    InferenceEngine(
+            EngineConfig config,
+            ModelFacts model,
+            Optional<Tokenizer> tokenizer,
+            Backend backend,
+            Optional<Proposer> proposer,
+            PrefixStore store,
+            LongSupplier nanoClock) {
+        this.nanoClock = nanoClock;
+        this.store = store;
         this.backend = backend;
         this.tokenizer = tokenizer;
         this.proposer = proposer;
@@ -96,11 +119,16 @@ public final class InferenceEngine implements AutoCloseable {
      * @throws io.millrace.model.InvalidModelException naming what the model directory lacks
      */
     public static InferenceEngine open(EngineConfig config) {
+        return open(config, (PrefixStore) null);
+    }
+
+    /** As {@link #open(EngineConfig)}, with a prefix store yet to be opened, which the engine closes; null for none. */
+    public static InferenceEngine open(EngineConfig config, PrefixStore store) {
         List<String> names = new ArrayList<>();
         for (BackendProvider provider :
                 ServiceLoader.load(BackendProvider.class, InferenceEngine.class.getClassLoader())) {
             if (provider.name().equals(config.device())) {
-                return open(config, provider);
+                return open(config, provider, store);
             }
             names.add(provider.name());
         }
@@ -110,6 +138,15 @@ public final class InferenceEngine implements AutoCloseable {
 
     /** Opens a model on the given kind of device. */
     public static InferenceEngine open(EngineConfig config, BackendProvider provider) {
+        return open(config, provider, null);
+    }
+
+    /**
+     * Opens a model on the given kind of device, with a prefix store yet to be opened.
+     *
+     * @param store closed by the engine, from its opening on; null for none
+     */
+    public static InferenceEngine open(EngineConfig config, BackendProvider provider, PrefixStore store) {
         Path directory = Path.of(config.model());
         ModelDirectory model = provider.openModel(directory);
         ModelFacts facts = ModelFacts.of(model);
@@ -129,7 +166,7 @@ public final class InferenceEngine implements AutoCloseable {
             Optional<Proposer> proposer = Optional.empty();
             try {
                 proposer = Proposers.open(config, provider, model, maxModelLen);
-                return new InferenceEngine(config, facts, tokenizer, backend, proposer);
+                return new InferenceEngine(config, facts, tokenizer, backend, proposer, store, System::nanoTime);
             } catch (RuntimeException | Error e) {
                 proposer.ifPresent(Proposer::close);
                 backend.close();
@@ -139,6 +176,20 @@ public final class InferenceEngine implements AutoCloseable {
             tokenizer.ifPresent(Tokenizer::close);
             throw e;
         }
+    }
+
+    /**
+     * Makes an engine over an opened backend and a clock, for callers that {@link #step}: with a virtual clock, a backend
+     * that advances it by what a step costs, and a store that answers at its times, everything that the engine decides by
+     * times can be tried exactly.
+     *
+     * @param backend closed by the engine
+     * @param store yet to be opened, closed by the engine; null for none
+     * @param nanoClock what all times are measured with; read by any thread that answers, too
+     */
+    public static InferenceEngine over(
+            EngineConfig config, ModelFacts model, Backend backend, PrefixStore store, LongSupplier nanoClock) {
+        return new InferenceEngine(config, model, Optional.empty(), backend, Optional.empty(), store, nanoClock);
     }
 
     /** Starts the engine thread; the listener takes its reports. At most once. */
@@ -157,7 +208,8 @@ public final class InferenceEngine implements AutoCloseable {
     /**
      * Runs one step on the caller's thread, in place of {@link #start}; always the same thread.
      *
-     * @return what the step did, or null when there was nothing to do
+     * @return what the step did, or null when there was nothing to do: the engine is idle, or (then {@link #isIdle} is
+     *     false) everything left waits for the prefix store's answers, or for {@link #wakeNanos}
      */
     public StepReport step() {
         synchronized (lock) {
@@ -178,7 +230,7 @@ public final class InferenceEngine implements AutoCloseable {
 
     /** Hands a request in; any thread. One that cannot be served comes back as a failure in a report. */
     public void submit(Request request) {
-        post(new Message.Submit(Objects.requireNonNull(request), System.nanoTime()));
+        post(new Message.Submit(Objects.requireNonNull(request), nanoClock.getAsLong()));
     }
 
     /** Ends a request's unfinished samples with ABORT; any thread. Does nothing for a request that has ended. */
@@ -191,6 +243,14 @@ public final class InferenceEngine implements AutoCloseable {
         synchronized (lock) {
             return inbox.isEmpty() && !busy;
         }
+    }
+
+    /**
+     * For callers that {@link #step}, after a step that returned null though the engine is not idle: the clock's time from
+     * which a step may do something though the store has not answered; Long.MAX_VALUE if only an answer can help.
+     */
+    public long wakeNanos() {
+        return core.wakeNanos();
     }
 
     /** The counters as of the last step; any thread. */
@@ -237,6 +297,9 @@ public final class InferenceEngine implements AutoCloseable {
                 return;
             }
             closed = true;
+        }
+        if (store != null) {
+            store.close();
         }
         proposer.ifPresent(Proposer::close);
         backend.close();

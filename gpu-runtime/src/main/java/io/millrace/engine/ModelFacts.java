@@ -11,8 +11,8 @@ import java.util.List;
  * @param maxModelLen the model's own context limit in tokens
  * @param fingerprint of config, weights and tokenizer
  */
-record ModelFacts(int vocabSize, List<Integer> eosTokenIds, int maxModelLen, String fingerprint) {
-    ModelFacts {
+public record ModelFacts(int vocabSize, List<Integer> eosTokenIds, int maxModelLen, String fingerprint) {
+    public ModelFacts {
         eosTokenIds = List.copyOf(eosTokenIds);
     }
 

@@ -14,6 +14,7 @@ import java.util.Objects;
  * @param cacheSalt keeps prefix blocks apart from other salts' blocks; empty for none
  * @param resumed samples that had begun before a restore; those absent start fresh
  * @param promptLogprobsNeeded false when sampling asks for prompt log probabilities but they were reported already
+ * @param affinityKey the routing key, under which a prefix store keeps what belongs to the request
  */
 public record Request(
         String id,
@@ -22,7 +23,8 @@ public record Request(
         int priority,
         String cacheSalt,
         List<ResumedSample> resumed,
-        boolean promptLogprobsNeeded) {
+        boolean promptLogprobsNeeded,
+        long affinityKey) {
 
     public Request {
         Objects.requireNonNull(id);
@@ -35,7 +37,19 @@ public record Request(
     }
 
     public Request(String id, int[] promptTokenIds, SamplingParams sampling) {
-        this(id, promptTokenIds, sampling, 0, "", List.of(), sampling.numPromptLogprobs() >= 0);
+        this(id, promptTokenIds, sampling, 0, "", List.of(), sampling.numPromptLogprobs() >= 0, 0);
+    }
+
+    /** Without an affinity. */
+    public Request(
+            String id,
+            int[] promptTokenIds,
+            SamplingParams sampling,
+            int priority,
+            String cacheSalt,
+            List<ResumedSample> resumed,
+            boolean promptLogprobsNeeded) {
+        this(id, promptTokenIds, sampling, priority, cacheSalt, resumed, promptLogprobsNeeded, 0);
     }
 
     /**

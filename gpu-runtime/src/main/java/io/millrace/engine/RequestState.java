@@ -39,6 +39,7 @@ final class RequestState {
                 output.stopTokenId(),
                 output.text(),
                 Math.max(0, group.numCachedTokens()),
+                group.numTierTokens(),
                 since(scheduledNanos),
                 since(output.firstTokenNanos()),
                 output.decodeNanos());

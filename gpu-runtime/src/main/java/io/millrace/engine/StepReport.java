@@ -35,6 +35,7 @@ public record StepReport(
      * @param stopTokenId the stop token id that ended it (not EOS), or -1
      * @param text the sample's whole text, or null when the model has no tokenizer
      * @param numCachedTokens prompt tokens whose KV was found in memory when the request was admitted
+     * @param numTierTokens prompt tokens whose KV was loaded from the prefix store
      * @param queueNanos from submission to first scheduling
      * @param firstTokenNanos from submission to the first token
      * @param decodeNanos from the first to the last token
@@ -45,6 +46,7 @@ public record StepReport(
             int stopTokenId,
             String text,
             int numCachedTokens,
+            int numTierTokens,
             long queueNanos,
             long firstTokenNanos,
             long decodeNanos) {}

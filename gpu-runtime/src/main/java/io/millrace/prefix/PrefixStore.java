@@ -4,8 +4,9 @@ import java.util.List;
 
 /**
  * Keeps chunks of prefix KV below the block pool, on disk. The engine thread calls; a call never waits for the disk and never
- * throws for its sake. Answers go to {@link Answers} from whatever thread did the work. A store may forget anything at any
- * time and may answer "not there" to anything: a doubt is a miss.
+ * throws for its sake. Answers go to {@link Answers} from whatever thread did the work; from within an answer that thread may
+ * call {@link #load}, so that the disk goes on while the engine computes. A store may forget anything at any time and may
+ * answer "not there" to anything: a doubt is a miss. What it took but has not written yet it may find and load, too.
  *
  * <p>The affinity key is the routing key of the request: a store in keyed state keeps chunks under it, another may ignore it.
  */

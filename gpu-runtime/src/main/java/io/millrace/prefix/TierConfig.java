@@ -24,5 +24,15 @@ public record TierConfig(
 
     public TierConfig {
         Objects.requireNonNull(format);
+        requirePositive("chunk of", chunkTokens, "tokens; use 128");
+        requirePositive("buffer of", maxBufferBytes, "bytes; use 256m");
+        requirePositive("load timeout of", loadTimeoutMillis, "ms; use 10000");
+    }
+
+    private static void requirePositive(String what, long value, String unitAndRemedy) {
+        if (value < 1) {
+            throw new IllegalArgumentException(
+                    "the prefix tier has a " + what + " " + value + " " + unitAndRemedy + ": it must be at least 1");
+        }
     }
 }

@@ -48,6 +48,7 @@ public final class SequenceGroup implements Comparable<SequenceGroup> {
     private int numWaiting;
     private boolean loadingPrefix;
     private int numCachedTokens = -1;
+    private int numTierTokens;
     private TokenLogprobs[] promptScores; // [numPromptTokens]; null when none are needed (any more)
     private int numScored;
 
@@ -128,6 +129,15 @@ public final class SequenceGroup implements Comparable<SequenceGroup> {
 
     public void setNumCachedTokens(int count) {
         numCachedTokens = count;
+    }
+
+    /** Prompt tokens whose KV came from a lower tier and was used. */
+    public int numTierTokens() {
+        return numTierTokens;
+    }
+
+    public void addTierTokens(int count) {
+        numTierTokens += count;
     }
 
     /** Whether prompt positions remain to be scored: such a prompt is computed without reading the cache. */

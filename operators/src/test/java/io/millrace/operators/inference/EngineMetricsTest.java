@@ -33,7 +33,7 @@ class EngineMetricsTest {
     void durationsAreSeconds() {
         EngineMetrics metrics = new EngineMetrics(new Group(""), () -> null, () -> 0);
         metrics.sampleFinished(
-                new Finished(FinishReason.STOP, null, -1, "x", 0, 250_000_000L, 500_000_000L, 2_000_000_000L), 11);
+                new Finished(FinishReason.STOP, null, -1, "x", 0, 0, 250_000_000L, 500_000_000L, 2_000_000_000L), 11);
         assertEquals(0.5, mean("vllm.time_to_first_token_seconds"), 1e-9);
         assertEquals(0.25, mean("vllm.request_queue_time_seconds"), 1e-9);
         assertEquals(0.2, mean("vllm.time_per_output_token_seconds"), 1e-9);

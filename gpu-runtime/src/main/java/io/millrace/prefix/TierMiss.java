@@ -1,0 +1,22 @@
+package io.millrace.prefix;
+
+import java.util.Locale;
+
+/** Why a chunk did not come from the store. */
+public enum TierMiss {
+    /** The store never had it, or does not have it any more. */
+    NOT_STORED,
+    /** The store could not read it. */
+    READ_FAILED,
+    /** It came, but something about it was wrong: checksum, length, fingerprint, tokens. */
+    REFUSED,
+    /** It did not come in time. */
+    TIMED_OUT,
+    /** The store was not asked, since it had failed repeatedly just before. */
+    PAUSED;
+
+    /** The spelling in metrics. */
+    public String metricName() {
+        return name().toLowerCase(Locale.ROOT);
+    }
+}
