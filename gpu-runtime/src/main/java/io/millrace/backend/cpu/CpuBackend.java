@@ -3,6 +3,7 @@ package io.millrace.backend.cpu;
 import io.millrace.backend.Backend;
 import io.millrace.backend.BackendConfig;
 import io.millrace.backend.BatchInput;
+import io.millrace.backend.KvTransfer;
 import io.millrace.backend.SequenceFaultException;
 import io.millrace.backend.StepHandle;
 import io.millrace.backend.StepOutput;
@@ -23,6 +24,7 @@ final class CpuBackend implements Backend {
     private final ComputeThreads threads;
     private final DecoderWeights weights;
     private final KvPool pool;
+    private final KvTransfer kvTransfer;
     private final DecoderStep step;
     private final StepThread[] stepThreads;
     private final ComputeThreads.Program program = this::runStep;
@@ -76,6 +78,7 @@ final class CpuBackend implements Backend {
         this.threads = threads;
         this.weights = weights;
         this.pool = pool;
+        this.kvTransfer = new CpuKvTransfer(pool, this::verifyIdle);
         ModelSpec spec = config.model().spec();
         this.step = new DecoderStep(
                 spec,
@@ -122,6 +125,18 @@ final class CpuBackend implements Backend {
     @Override
     public long numKvBytesRead() {
         return numBlockReads * pool.bytesPerBlock();
+    }
+
+    @Override
+    public KvTransfer kvTransfer() {
+        return kvTransfer;
+    }
+
+    private void verifyIdle() {
+        if (isClosed || current != null && !current.isComplete) {
+            throw new IllegalStateException(
+                    isClosed ? "the backend is closed" : "KV is moved between steps only, and a step is in flight");
+        }
     }
 
     KvPool pool() {

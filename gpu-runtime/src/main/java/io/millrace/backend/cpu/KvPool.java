@@ -1,9 +1,12 @@
 package io.millrace.backend.cpu;
 
+import io.millrace.backend.KvLayout;
 import io.millrace.engine.InvalidConfigException;
 import io.millrace.kernels.Bfloat16;
 import io.millrace.kernels.Kernels;
 import io.millrace.model.ModelSpec;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 
 /**
  * KV memory of one engine: per layer one array of keys and one of values, in Java's heap (the Vector API of JDK 17 to 25
@@ -163,6 +166,72 @@ final class KvPool {
                 keys[key + d * Kernels.BLOCK_SIZE] = source[keyOffset + d];
             }
             System.arraycopy(source, valueOffset, floatValues[layer], value, headDim);
+        }
+    }
+
+    /** Shape of what leaves the pool. */
+    KvLayout layout() {
+        int numLayers = format == NumberFormat.BFLOAT16 ? halfKeys.length : floatKeys.length;
+        return new KvLayout(numLayers, numKvHeads, headDim, Kernels.BLOCK_SIZE, format.bytes());
+    }
+
+    /** Writes one head of a block as it stands, little-endian: keys [head dim][slot], values [slot][head dim]. */
+    void exportUnit(int layer, int block, int kvHead, byte[] target, int targetOffset) {
+        int start = offset(block, kvHead);
+        int count = headDim * Kernels.BLOCK_SIZE;
+        ByteBuffer bytes = ByteBuffer.wrap(target, targetOffset, 2 * count * format.bytes())
+                .order(ByteOrder.LITTLE_ENDIAN);
+        if (format == NumberFormat.BFLOAT16) {
+            bytes.asShortBuffer().put(halfKeys[layer], start, count).put(halfValues[layer], start, count);
+        } else {
+            bytes.asFloatBuffer().put(floatKeys[layer], start, count).put(floatValues[layer], start, count);
+        }
+    }
+
+    /** Reads back what {@link #exportUnit} wrote. */
+    void importUnit(int layer, int block, int kvHead, byte[] source, int sourceOffset) {
+        int start = offset(block, kvHead);
+        int count = headDim * Kernels.BLOCK_SIZE;
+        ByteBuffer bytes = ByteBuffer.wrap(source, sourceOffset, 2 * count * format.bytes())
+                .order(ByteOrder.LITTLE_ENDIAN);
+        if (format == NumberFormat.BFLOAT16) {
+            bytes.asShortBuffer().get(halfKeys[layer], start, count).get(halfValues[layer], start, count);
+        } else {
+            bytes.asFloatBuffer().get(floatKeys[layer], start, count).get(floatValues[layer], start, count);
+        }
+    }
+
+    /** Widens one head of a block: keys [head dim][slot], then values [slot][head dim]. */
+    void readUnit(int layer, int block, int kvHead, float[] unit) {
+        int start = offset(block, kvHead);
+        int count = headDim * Kernels.BLOCK_SIZE;
+        if (format == NumberFormat.BFLOAT16) {
+            short[] keys = halfKeys[layer];
+            short[] values = halfValues[layer];
+            for (int i = 0; i < count; i++) {
+                unit[i] = Bfloat16.widen(keys[start + i]);
+                unit[count + i] = Bfloat16.widen(values[start + i]);
+            }
+        } else {
+            System.arraycopy(floatKeys[layer], start, unit, 0, count);
+            System.arraycopy(floatValues[layer], start, unit, count, count);
+        }
+    }
+
+    /** Stores, rounded to the pool's format, what {@link #readUnit} reads. */
+    void writeUnit(int layer, int block, int kvHead, float[] unit) {
+        int start = offset(block, kvHead);
+        int count = headDim * Kernels.BLOCK_SIZE;
+        if (format == NumberFormat.BFLOAT16) {
+            short[] keys = halfKeys[layer];
+            short[] values = halfValues[layer];
+            for (int i = 0; i < count; i++) {
+                keys[start + i] = Bfloat16.round(unit[i]);
+                values[start + i] = Bfloat16.round(unit[count + i]);
+            }
+        } else {
+            System.arraycopy(unit, 0, floatKeys[layer], start, count);
+            System.arraycopy(unit, count, floatValues[layer], start, count);
         }
     }
 

@@ -2,6 +2,8 @@ package io.millrace.backend.fake;
 
 import io.millrace.backend.Backend;
 import io.millrace.backend.BatchInput;
+import io.millrace.backend.KvFormat;
+import io.millrace.backend.KvTransfer;
 import io.millrace.backend.LogitsRow;
 import io.millrace.backend.SequenceFaultException;
 import io.millrace.backend.StepHandle;
@@ -16,6 +18,9 @@ import java.util.List;
  * A backend without a model. Its "KV" of a token is the token's id, its position and a hash of all tokens up to it, computed
  * from what the block table shows of the token before: a wrong block table, a missing copy or a block written by two gives
  * other tokens, and mostly an error at once, since every step verifies the whole context of every sequence.
+ *
+ * <p>Rounding a token's KV to a lossy format changes what later tokens' hashes are made of, so whoever rounds too late, or
+ * not at all, draws other tokens.
  *
  * <p>The token drawn is a pure function of the sequence's tokens, the seed and the sample index; about one in 64 is an EOS
  * id. Test hooks: computing token id {@value #FAULT_TOKEN_ID} throws a {@link SequenceFaultException}, {@value
@@ -41,6 +46,8 @@ public final class FakeBackend implements Backend {
     private final int[] slotTokens; // EMPTY where nothing was written yet
     private final int[] slotPositions;
     private final long[] slotHashes;
+    private final KvFormat[] slotFormats; // which format the slot's KV was rounded to
+    private final FakeKvTransfer kvTransfer;
     private final int[] writers; // which sequence wrote the block in this step; EMPTY
     private boolean closed;
 
@@ -60,6 +67,9 @@ public final class FakeBackend implements Backend {
         Arrays.fill(slotTokens, EMPTY);
         slotPositions = new int[numSlots];
         slotHashes = new long[numSlots];
+        slotFormats = new KvFormat[numSlots];
+        Arrays.fill(slotFormats, KvFormat.AS_COMPUTED);
+        kvTransfer = new FakeKvTransfer(blockSize, slotTokens, slotPositions, slotHashes, slotFormats);
         writers = new int[numBlocks];
     }
 
@@ -75,6 +85,11 @@ public final class FakeBackend implements Backend {
     @Override
     public long bytesPerBlock() {
         return blockSize * BYTES_PER_TOKEN;
+    }
+
+    @Override
+    public KvTransfer kvTransfer() {
+        return kvTransfer;
     }
 
     @Override
@@ -184,6 +199,8 @@ public final class FakeBackend implements Backend {
             System.arraycopy(slotTokens, source, slotTokens, destination, blockSize);
             System.arraycopy(slotPositions, source, slotPositions, destination, blockSize);
             System.arraycopy(slotHashes, source, slotHashes, destination, blockSize);
+            System.arraycopy(slotFormats, source, slotFormats, destination, blockSize);
+            kvTransfer.copied(input.copySources()[i], input.copyDestinations()[i]);
         }
     }
 
@@ -211,29 +228,45 @@ public final class FakeBackend implements Backend {
 
     private void verifyContext(BatchInput input, int s) {
         int first = input.positions()[input.queryStarts()[s]];
-        long hash = 0;
         for (int position = 0; position < first; position++) {
             int slot = slot(input, s, position);
             if (!(slotTokens[slot] != EMPTY && slotPositions[slot] == position)) {
                 throw wrong("position " + position + " of sequence " + s + " is in slot " + slot
                         + ", which holds position " + slotPositions[slot]);
             }
-            hash = mix(hash, slotTokens[slot]);
-            if (!(slotHashes[slot] == hash)) {
+            if (!(kvTransfer.isWhole(slot / blockSize))) {
+                throw wrong("block " + slot / blockSize + " of sequence " + s + " is read and was imported in part");
+            }
+            int previous = position == 0 ? EMPTY : slot(input, s, position - 1);
+            if (!(slotHashes[slot] == mix(unrounded(previous), slotTokens[slot])
+                    || slotHashes[slot] == mix(visible(previous), slotTokens[slot]))) {
                 throw wrong("slot " + slot + " holds KV of another prefix than sequence " + s + " shows");
             }
         }
     }
 
+    private long unrounded(int slot) {
+        return slot == EMPTY ? 0 : slotHashes[slot];
+    }
+
+    /** What later tokens see of a slot: another hash once it was rounded. */
+    private long visible(int slot) {
+        return slot == EMPTY || slotFormats[slot] == KvFormat.AS_COMPUTED
+                ? unrounded(slot)
+                : mix(slotHashes[slot], slotFormats[slot].ordinal());
+    }
+
     private void write(BatchInput input, int s) {
         int first = input.positions()[input.queryStarts()[s]];
-        long hash = first == 0 ? 0 : slotHashes[slot(input, s, first - 1)];
+        long hash = visible(first == 0 ? EMPTY : slot(input, s, first - 1));
         for (int t = input.queryStarts()[s]; t < input.queryStarts()[s + 1]; t++) {
             int slot = input.slotMapping()[t];
             hash = mix(hash, input.tokenIds()[t]);
             slotTokens[slot] = input.tokenIds()[t];
             slotPositions[slot] = input.positions()[t];
             slotHashes[slot] = hash;
+            slotFormats[slot] = KvFormat.AS_COMPUTED;
+            kvTransfer.written(slot);
         }
     }
 
@@ -333,7 +366,7 @@ public final class FakeBackend implements Backend {
         return false;
     }
 
-    private static long mix(long hash, int value) {
+    static long mix(long hash, int value) {
         long x = (hash ^ value) * 0xD6E8FEB86659FD93L + 0x632BE59BD9B4E019L;
         x ^= x >>> 32;
         x *= 0xD6E8FEB86659FD93L;
