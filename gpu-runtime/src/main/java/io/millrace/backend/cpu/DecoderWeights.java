@@ -13,12 +13,14 @@ import org.slf4j.LoggerFactory;
 /** All weights of a model, packed for this machine. Read-only after loading; any thread. */
 final class DecoderWeights implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(DecoderWeights.class);
+    private static final long ARENA_SLAB_BYTES = 32L << 20;
     private static final int MAX_PANEL_WIDTH = 256;
     private static final int MAX_LM_HEAD_PANEL_WIDTH = 768;
 
     private final ModelSpec spec;
     private final NumberFormat format;
     private final MatmulShapes shapes;
+    private final NativeArena packed = new NativeArena(ARENA_SLAB_BYTES);
     private final Tensor embedding;
     private final float[] finalNorm;
     private final PackedMatrix lmHead;
@@ -151,7 +153,7 @@ final class DecoderWeights implements AutoCloseable {
                 while (panel >= matrices.get(index).numPanels()) {
                     panel -= matrices.get(index++).numPanels();
                 }
-                matrices.get(index).packPanel(panel, shapes, thread);
+                matrices.get(index).packPanel(panel, shapes, packed, thread);
             }
         }
         for (int task = worker.firstTask(1); task >= 0; task = worker.nextTask()) {
@@ -179,18 +181,23 @@ final class DecoderWeights implements AutoCloseable {
         return layers[index];
     }
 
-    /** Most elements of one product at the largest row count. */
-    int maxTileElements() {
+    int maxPanelWidth() {
         int widest = 0;
         for (PackedMatrix matrix : matrices) {
             widest = Math.max(widest, matrix.maxPanelWidth());
         }
-        return widest * RowCounts.LARGEST;
+        return widest;
+    }
+
+    /** Most elements of one product at the largest row count. */
+    int maxTileElements() {
+        return maxPanelWidth() * RowCounts.LARGEST;
     }
 
     @Override
     public void close() {
         matrices.forEach(PackedMatrix::close);
+        packed.close();
         shapes.close();
     }
 }

@@ -36,27 +36,25 @@ final class MatmulThread implements AutoCloseable {
     private final Map<ActivationBuffer, BytePointer> sourcePointers = new IdentityHashMap<>();
     private final NativeBuffer tileMemory;
     private final FloatBuffer tileView;
-    private final float[] tile;
 
     /** @param maxTileElements most elements of a product, rows rounded up */
     MatmulThread(int maxTileElements) {
         OneDnn.check(dnnl_stream_create(stream, OneDnn.engine(), dnnl_stream_default_flags), "create a stream");
         tileMemory = new NativeBuffer(4L * maxTileElements);
         tileView = tileMemory.asByteBuffer().asFloatBuffer();
-        tile = new float[maxTileElements];
     }
 
     dnnl_stream stream() {
         return stream;
     }
 
-    /** The last product, [rows][panel width]. */
-    float[] tile() {
-        return tile;
+    /** Copies neighbouring elements of the last product, [rows][panel width]. */
+    void readProduct(int firstElement, float[] target, int offset, int numElements) {
+        tileView.get(firstElement, target, offset, numElements);
     }
 
-    /** Multiplies rows from firstRow on with a panel; the first numRows of the candidate's rows land in the tile. */
-    void multiply(ActivationBuffer source, int firstRow, int numRows, int candidate, PackedPanel panel) {
+    /** Multiplies the candidate's number of rows from firstRow on with a panel; see {@link #readProduct}. */
+    void multiply(ActivationBuffer source, int firstRow, int candidate, PackedPanel panel) {
         MatmulShape shape = panel.shape();
         if (source.width() != shape.depth()) {
             throw new IllegalArgumentException("rows of " + source.width() + " elements do not fit panel " + shape);
@@ -78,7 +76,6 @@ final class MatmulThread implements AutoCloseable {
         }
         source.memory().movePointer(pointer, source.offsetBytes(firstRow));
         call.run(pointer, panel, stream);
-        tileView.get(0, tile, 0, numRows * shape.width());
     }
 
     @Override

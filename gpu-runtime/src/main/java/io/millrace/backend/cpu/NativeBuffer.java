@@ -4,7 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.bytedeco.javacpp.BytePointer;
 
-/** Memory outside of the Java heap, aligned to cache lines, freed by hand. Not zeroed. */
+/** Memory outside of the Java heap, on cache lines or, if large, on huge pages; freed by hand. Not zeroed. */
 final class NativeBuffer implements AutoCloseable {
     private static final int ALIGNMENT_BYTES = 64;
 
@@ -14,8 +14,14 @@ final class NativeBuffer implements AutoCloseable {
 
     NativeBuffer(long sizeBytes) {
         this.sizeBytes = sizeBytes;
-        this.allocation = new BytePointer(sizeBytes + ALIGNMENT_BYTES);
-        this.alignedPosition = -allocation.address() & (ALIGNMENT_BYTES - 1);
+        boolean isLarge = sizeBytes >= HugePages.SIZE_BYTES;
+        long alignment = isLarge ? HugePages.SIZE_BYTES : ALIGNMENT_BYTES;
+        this.allocation = new BytePointer(sizeBytes + alignment);
+        this.alignedPosition = -allocation.address() & (alignment - 1);
+        if (isLarge) {
+            long numBytes = sizeBytes / HugePages.SIZE_BYTES * HugePages.SIZE_BYTES;
+            HugePages.adviseFor(allocation.address() + alignedPosition, numBytes);
+        }
     }
 
     long sizeBytes() {

@@ -88,7 +88,7 @@ final class PackedMatrix implements AutoCloseable {
     }
 
     /** Reads and packs one panel; distinct panels may be packed by distinct compute threads at once. */
-    void packPanel(int index, MatmulShapes shapes, MatmulThread thread) {
+    void packPanel(int index, MatmulShapes shapes, NativeArena arena, MatmulThread thread) {
         int start = panelStart(index);
         int columns = Math.min(panelWidth, width - start);
         MatmulShape shape = shapes.shape(depth, columns);
@@ -109,7 +109,7 @@ final class PackedMatrix implements AutoCloseable {
                 }
                 view.position(view.position() + depth * bytes);
             }
-            panels[index] = new PackedPanel(shape, plain, thread.stream());
+            panels[index] = new PackedPanel(shape, plain, arena, thread.stream());
         }
     }
 

@@ -21,20 +21,19 @@ import org.bytedeco.dnnl.dnnl_stream;
 /** Some neighbouring columns of a weight matrix in oneDNN's packed layout. Read-only after packing; any thread. */
 final class PackedPanel implements AutoCloseable {
     private final MatmulShape shape;
-    private final NativeBuffer buffer;
     private final dnnl_memory memory;
 
     /**
      * Packs a panel.
      *
      * @param rows [width][depth] in the shape's format: the panel transposed, as checkpoints store it
+     * @param arena where the packed panel lies; to be closed after the panel
      */
-    PackedPanel(MatmulShape shape, NativeBuffer rows, dnnl_stream stream) {
+    PackedPanel(MatmulShape shape, NativeBuffer rows, NativeArena arena, dnnl_stream stream) {
         this.shape = shape;
-        this.buffer = new NativeBuffer(shape.packedBytes());
         this.memory = new dnnl_memory();
         OneDnn.check(
-                dnnl_memory_create(memory, shape.packedLayout(), OneDnn.engine(), buffer.pointerAt(0)),
+                dnnl_memory_create(memory, shape.packedLayout(), OneDnn.engine(), arena.allocate(shape.packedBytes())),
                 "describe a packed panel");
         dnnl_memory_desc plain =
                 OneDnn.matrix(shape.depth(), shape.width(), shape.format().dataType(), 1, shape.depth());
@@ -70,6 +69,5 @@ final class PackedPanel implements AutoCloseable {
     @Override
     public void close() {
         dnnl_memory_destroy(memory);
-        buffer.close();
     }
 }

@@ -5,8 +5,11 @@ package io.millrace.backend.cpu;
  * step's rows are cut, and the last cut is padded, to counts of this class. Immutable.
  */
 final class RowCounts {
-    /** Counts that are tried, ascending. */
-    static final int[] CANDIDATES = {1, 2, 4, 6, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96, 128, 192, 256};
+    /**
+     * Counts that are tried, ascending. Fewer than 4 rows are no faster than 4: the weights' way from memory is what takes
+     * time, and oneDNN's kernels for one row wait on longer chains of additions.
+     */
+    static final int[] CANDIDATES = {4, 6, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96, 128, 192, 256};
 
     /** The count whose bits are the rule. */
     static final int ANCHOR = 64;

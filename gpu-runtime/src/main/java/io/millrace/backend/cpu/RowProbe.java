@@ -20,7 +20,8 @@ final class RowProbe {
     RowCounts probe(MatmulShape shape) {
         Random random = new Random(shape.depth() * 31L + shape.width());
         try (MatmulThread thread = new MatmulThread(RowCounts.LARGEST * shape.width());
-                PackedPanel panel = randomPanel(shape, random, thread);
+                NativeArena arena = new NativeArena(shape.packedBytes());
+                PackedPanel panel = randomPanel(shape, random, arena, thread);
                 ActivationBuffer rows =
                         new ActivationBuffer(RowCounts.LARGEST, shape.depth(), shape.format(), kernels)) {
             float[][] values = new float[RowCounts.ANCHOR][shape.depth()];
@@ -32,9 +33,10 @@ final class RowProbe {
             float[][] expected = new float[RowCounts.ANCHOR][];
             int anchor = RowCounts.candidateOf(RowCounts.ANCHOR);
             fill(rows, values, RowCounts.ANCHOR, 1, 0);
-            thread.multiply(rows, 0, RowCounts.ANCHOR, anchor, panel);
+            thread.multiply(rows, 0, anchor, panel);
             for (int r = 0; r < expected.length; r++) {
-                expected[r] = java.util.Arrays.copyOfRange(thread.tile(), r * shape.width(), (r + 1) * shape.width());
+                expected[r] = new float[shape.width()];
+                thread.readProduct(r * shape.width(), expected[r], 0, shape.width());
             }
             boolean[] accepted = new boolean[RowCounts.CANDIDATES.length];
             for (int candidate = 0; candidate < accepted.length; candidate++) {
@@ -60,14 +62,16 @@ final class RowProbe {
             int candidate) {
         int count = RowCounts.CANDIDATES[candidate];
         int width = panel.shape().width();
+        float[] computed = new float[width];
         for (int shift = 0; shift < 3; shift++) {
             int stride = 2 * shift + 1;
             fill(rows, values, count, stride, 11 * shift);
-            thread.multiply(rows, 0, count, candidate, panel);
+            thread.multiply(rows, 0, candidate, panel);
             for (int r = 0; r < count; r++) {
+                thread.readProduct(r * width, computed, 0, width);
                 float[] row = expected[(r * stride + 11 * shift) % RowCounts.ANCHOR];
                 for (int i = 0; i < width; i++) {
-                    if (Float.floatToRawIntBits(row[i]) != Float.floatToRawIntBits(thread.tile()[r * width + i])) {
+                    if (Float.floatToRawIntBits(row[i]) != Float.floatToRawIntBits(computed[i])) {
                         return false;
                     }
                 }
@@ -83,7 +87,7 @@ final class RowProbe {
         }
     }
 
-    private PackedPanel randomPanel(MatmulShape shape, Random random, MatmulThread thread) {
+    private PackedPanel randomPanel(MatmulShape shape, Random random, NativeArena arena, MatmulThread thread) {
         try (NativeBuffer plain = new NativeBuffer(
                 (long) shape.depth() * shape.width() * shape.format().bytes())) {
             ByteBuffer bytes = plain.asByteBuffer();
@@ -95,7 +99,7 @@ final class RowProbe {
                     bytes.putFloat(value);
                 }
             }
-            return new PackedPanel(shape, plain, thread.stream());
+            return new PackedPanel(shape, plain, arena, thread.stream());
         }
     }
 }

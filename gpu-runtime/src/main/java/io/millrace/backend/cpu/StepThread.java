@@ -17,6 +17,9 @@ import io.millrace.sampling.TokenLogprobs;
 final class StepThread implements AutoCloseable {
     private static final float LOG2_E = 1.442695040888963407f;
 
+    /** Elements of a product that are finished together: they fit into the first-level cache beside what they go to. */
+    private static final int EPILOGUE_ELEMENTS = 4096;
+
     /** Rows of a task of row-wise work: some microseconds' worth. */
     private static final int ROWS_PER_TASK = 8;
 
@@ -28,6 +31,7 @@ final class StepThread implements AutoCloseable {
     private final Sampler sampler;
     private final float queryScale;
     private final float[] row;
+    private final float[] part; // of a product
     private final short[] halfScratch;
     private int[] chunkStart = new int[16];
     private int[] chunkCandidate = new int[16];
@@ -42,9 +46,9 @@ final class StepThread implements AutoCloseable {
     private DecoderWeights.Layer layer;
     private int sliceStart;
 
-    /** What is done with a panel of a product; the numbers are in the product's tile, [numRows][panel width]. */
+    /** Takes the panel of a product that was computed last to where it belongs. */
     private interface Epilogue {
-        void apply(float[] tile, int firstRow, int numRows, int firstColumn, int numColumns);
+        void apply(int firstRow, int numRows, int firstColumn, int numColumns);
     }
 
     StepThread(DecoderStep step, LogprobsMode logprobsMode) {
@@ -64,6 +68,7 @@ final class StepThread implements AutoCloseable {
         this.queryScale = (float) (LOG2_E / Math.sqrt(spec.headDim()));
         int scratch = Math.max(spec.hiddenSize(), spec.intermediateSize());
         this.row = new float[scratch];
+        this.part = new float[Math.max(EPILOGUE_ELEMENTS, step.weights.maxPanelWidth())];
         this.halfScratch = new short[scratch];
     }
 
@@ -203,9 +208,12 @@ final class StepThread implements AutoCloseable {
             int candidate = chunkCandidate[task % numChunks];
             int start = chunkStart[task % numChunks];
             int rows = Math.min(RowCounts.CANDIDATES[candidate], numRows - start);
-            products.multiply(source, firstRow + start, rows, candidate, panel);
-            int column = matrix.panelStart(task / numChunks);
-            epilogue.apply(products.tile(), start, rows, column, panel.shape().width());
+            products.multiply(source, firstRow + start, candidate, panel);
+            epilogue.apply(
+                    start,
+                    rows,
+                    matrix.panelStart(task / numChunks),
+                    panel.shape().width());
         }
         timer.gemm();
     }
@@ -226,54 +234,69 @@ final class StepThread implements AutoCloseable {
         return numChunks;
     }
 
-    private void storeQueryKeyValue(float[] tile, int firstRow, int numRows, int firstColumn, int numColumns) {
+    private void storeQueryKeyValue(int firstRow, int numRows, int firstColumn, int numColumns) {
         float[] bias = layer.queryKeyValueBias();
         for (int r = 0; r < numRows; r++) {
             int at = (sliceStart + firstRow + r) * step.queryKeyValueWidth + firstColumn;
-            System.arraycopy(tile, r * numColumns, step.queryKeyValues, at, numColumns);
+            products.readProduct(r * numColumns, step.queryKeyValues, at, numColumns);
             if (bias != null) {
                 kernels.add(step.queryKeyValues, at, bias, firstColumn, numColumns);
             }
         }
     }
 
-    private void addAttentionOutput(float[] tile, int firstRow, int numRows, int firstColumn, int numColumns) {
-        addToResidual(tile, firstRow, numRows, firstColumn, numColumns, layer.attentionOutputBias());
+    private void addAttentionOutput(int firstRow, int numRows, int firstColumn, int numColumns) {
+        addToResidual(firstRow, numRows, firstColumn, numColumns, layer.attentionOutputBias());
     }
 
-    private void addDown(float[] tile, int firstRow, int numRows, int firstColumn, int numColumns) {
-        addToResidual(tile, firstRow, numRows, firstColumn, numColumns, layer.downBias());
+    private void addDown(int firstRow, int numRows, int firstColumn, int numColumns) {
+        addToResidual(firstRow, numRows, firstColumn, numColumns, layer.downBias());
     }
 
-    private void addToResidual(float[] tile, int firstRow, int numRows, int firstColumn, int numColumns, float[] bias) {
+    private void addToResidual(int firstRow, int numRows, int firstColumn, int numColumns, float[] bias) {
+        int rowsOfPart = part.length / numColumns;
         for (int r = 0; r < numRows; r++) {
-            if (bias != null) {
-                kernels.add(tile, r * numColumns, bias, firstColumn, numColumns);
+            int at = r % rowsOfPart * numColumns;
+            if (at == 0) {
+                readPart(r, numRows, numColumns);
             }
-            int at = (sliceStart + firstRow + r) * spec.hiddenSize() + firstColumn;
-            kernels.add(step.residual, at, tile, r * numColumns, numColumns);
+            if (bias != null) {
+                kernels.add(part, at, bias, firstColumn, numColumns);
+            }
+            kernels.add(
+                    step.residual, (sliceStart + firstRow + r) * spec.hiddenSize() + firstColumn, part, at, numColumns);
         }
     }
 
+    /** Reads as many rows of the product as fit. */
+    private void readPart(int firstRow, int numRows, int numColumns) {
+        int rows = Math.min(part.length / numColumns, numRows - firstRow);
+        products.readProduct(firstRow * numColumns, part, 0, rows * numColumns);
+    }
+
     /** The panel's first half is gate, its second the matching columns of up. */
-    private void gate(float[] tile, int firstRow, int numRows, int firstColumn, int numColumns) {
+    private void gate(int firstRow, int numRows, int firstColumn, int numColumns) {
         int half = numColumns / 2;
         int column = firstColumn / 2;
+        int rowsOfPart = part.length / numColumns;
         for (int r = 0; r < numRows; r++) {
-            int at = r * numColumns;
-            if (layer.gateBias() != null) {
-                kernels.add(tile, at, layer.gateBias(), column, half);
-                kernels.add(tile, at + half, layer.upBias(), column, half);
+            int at = r % rowsOfPart * numColumns;
+            if (at == 0) {
+                readPart(r, numRows, numColumns);
             }
-            kernels.siluMultiply(tile, at, tile, at + half, row, 0, half);
+            if (layer.gateBias() != null) {
+                kernels.add(part, at, layer.gateBias(), column, half);
+                kernels.add(part, at + half, layer.upBias(), column, half);
+            }
+            kernels.siluMultiply(part, at, part, at + half, row, 0, half);
             step.gated.put(firstRow + r, column, row, 0, half, halfScratch);
         }
     }
 
-    private void storeLogits(float[] tile, int firstRow, int numRows, int firstColumn, int numColumns) {
+    private void storeLogits(int firstRow, int numRows, int firstColumn, int numColumns) {
         for (int r = 0; r < numRows; r++) {
             int at = (firstRow + r) * spec.vocabSize() + firstColumn;
-            System.arraycopy(tile, r * numColumns, step.logits, at, numColumns);
+            products.readProduct(r * numColumns, step.logits, at, numColumns);
         }
     }
 
