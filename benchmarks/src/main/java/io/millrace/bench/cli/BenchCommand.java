@@ -26,6 +26,7 @@ import picocli.CommandLine.Spec;
             PressureCommand.class,
             ThroughputCommand.class,
             FlinkCommand.class,
+            CeilingsCommand.class,
             ExportModelCommand.class
         },
         footerHeading = "%nExamples:%n",

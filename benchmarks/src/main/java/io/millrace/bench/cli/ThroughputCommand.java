@@ -35,6 +35,9 @@ final class ThroughputCommand extends ScenarioCommand {
     @Option(names = "--top-p", paramLabel = "P", description = "1 is off. Default: ${DEFAULT-VALUE}.")
     float topP = 0.95f;
 
+    @Option(names = "--rounds", paramLabel = "N", description = "Measured after warming up. Default: 2; with --full 5.")
+    Integer numRounds;
+
     @Override
     Scenario scenario() {
         if (!(temperature >= 0 && temperature <= 100)) {
@@ -43,12 +46,13 @@ final class ThroughputCommand extends ScenarioCommand {
         if (!(topP > 0 && topP <= 1)) {
             throw new InvalidConfigException("--top-p", topP, "must be above 0 and at most 1", "try 0.95");
         }
-        return new ThroughputScenario(new ThroughputScenario.Sizes(
+        ThroughputScenario.Sizes sizes = new ThroughputScenario.Sizes(
                 number("--requests", numRequests, 1, MAX),
                 number("--prompt-tokens", promptTokens, 1, MAX),
                 number("--new-tokens", newTokens, 1, MAX),
                 number("--samples", numSamples, 1, MAX),
                 temperature,
-                topP));
+                topP);
+        return new ThroughputScenario(sizes, numRounds == null ? null : number("--rounds", numRounds, 1, MAX));
     }
 }

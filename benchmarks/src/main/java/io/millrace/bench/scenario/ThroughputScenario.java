@@ -13,6 +13,7 @@ public final class ThroughputScenario implements Scenario {
     private static final double MAX_WARM_UP_SECONDS = 6;
 
     private final Sizes sizes;
+    private final Integer rounds; // null for the default
 
     /**
      * How much.
@@ -29,15 +30,21 @@ public final class ThroughputScenario implements Scenario {
         int numSequences() {
             return numRequests * numSamples;
         }
+
+        long numNewTokens() {
+            return (long) numSequences() * newTokens;
+        }
     }
 
-    public ThroughputScenario(Sizes sizes) {
+    /** @param rounds measured ones, null for the default */
+    public ThroughputScenario(Sizes sizes, Integer rounds) {
         this.sizes = sizes;
+        this.rounds = rounds;
     }
 
     @Override
     public Report run(BenchSettings settings) {
-        int numRounds = settings.pick(2, 5);
+        int numRounds = rounds != null ? rounds : settings.pick(2, 5);
         Report report = Machine.newReport("throughput", settings)
                 .config("requests", sizes.numRequests())
                 .config("prompt_tokens", sizes.promptTokens())
@@ -65,14 +72,16 @@ public final class ThroughputScenario implements Scenario {
         }
         Table table = report.table(
                 "throughput",
+                "new_tokens_per_round",
                 "seconds",
                 "new_tokens_per_s",
                 "prompt_tokens_per_s",
                 "all_first_tokens_s",
                 "decode_tokens_per_s");
         table.add(
+                sizes.numNewTokens(),
                 seconds.median(),
-                (double) sizes.numSequences() * sizes.newTokens() / seconds.median(),
+                sizes.numNewTokens() / seconds.median(),
                 (double) sizes.numRequests() * sizes.promptTokens() / seconds.median(),
                 firstTokensSeconds.median(),
                 decodeRates.median());
@@ -103,6 +112,10 @@ public final class ThroughputScenario implements Scenario {
         }));
         long end = System.nanoTime();
         long drawnAfter = session.stats().numGeneratedTokens();
+        if (drawnAfter - drawnBefore != sizes.numNewTokens()) {
+            throw new IllegalStateException("a round of " + sizes.numNewTokens() + " new tokens drew "
+                    + (drawnAfter - drawnBefore) + "; its rate would be one of other work");
+        }
         firstTokens.add((allBegun[0] - start) / 1e9);
         if (drawnAfter > allBegun[1] && allBegun[1] > drawnBefore) {
             decodeRates.add((drawnAfter - allBegun[1]) * 1e9 / (end - allBegun[0]));

@@ -1,6 +1,7 @@
 package io.millrace.bench.cli;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
@@ -75,6 +76,57 @@ class BenchCommandTest {
             assertTrue(check.get("ok").isNull(), check.toString());
         }
         assertTrue(Files.readString(html).contains("uPlot"));
+    }
+
+    @Test
+    void measuresExactlyTheWorkAskedFor() throws IOException {
+        Path json = directory.resolve("report.json");
+        String[] arguments = {
+            "throughput",
+            "--model",
+            config(),
+            "--requests",
+            "2",
+            "--prompt-tokens",
+            "5",
+            "--new-tokens",
+            "3",
+            "--samples",
+            "2",
+            "--temperature",
+            "0",
+            "--top-p",
+            "1",
+            "--rounds",
+            "1",
+            "--json",
+            json.toString()
+        };
+        assertEquals(0, run(arguments), out.toString());
+        JsonNode report = new ObjectMapper().readTree(json.toFile());
+        assertEquals(1, report.get("config").get("rounds").asInt());
+        assertEquals(0, report.get("config").get("temperature").asDouble());
+        JsonNode row = report.get("results").get("throughput").get(0);
+        assertEquals(2 * 2 * 3, row.get("new_tokens_per_round").asInt());
+        assertTrue(row.get("decode_tokens_per_s").asDouble() > 0, report.toString());
+        assertNotEquals(0, run("throughput", "--rounds", "0"));
+        assertTrue(out.toString().contains("--rounds"), out.toString());
+    }
+
+    @Test
+    void measuresCeilingsWithoutAnEngine() throws IOException {
+        Path json = directory.resolve("report.json");
+        String[] arguments = {
+            "ceilings", "--model", config(), "--batch-sizes", "1,3", "--lengths", "7", "--json", json.toString()
+        };
+        assertEquals(0, run(arguments), out.toString());
+        JsonNode results = new ObjectMapper().readTree(json.toFile()).get("results");
+        assertEquals(3, results.get("steps").size());
+        assertEquals(7, results.get("steps").get(2).get("tokens").asInt());
+        assertEquals(1, results.get("steps").get(2).get("logits_rows").asInt());
+        assertTrue(results.get("steps").get(2).get("attention_ms").asDouble() > 0);
+        assertTrue(results.get("steps").get(0).get("attention_ms").isNull());
+        assertTrue(results.get("machine").get(0).get("read_gb_per_s").asDouble() > 0);
     }
 
     @Test
