@@ -9,9 +9,12 @@ import io.millrace.engine.StepReport.PromptScores;
 import io.millrace.engine.StepReport.RequestFailure;
 import io.millrace.engine.StepReport.SampleDelta;
 import io.millrace.kvcache.BlockManager;
+import io.millrace.prefix.PrefixStore;
+import io.millrace.prefix.PrefixTier;
 import io.millrace.prefix.TierStats;
 import io.millrace.runner.ModelRunner;
 import io.millrace.sampling.TokenLogprobs;
+import io.millrace.scheduler.LowerTier;
 import io.millrace.scheduler.ScheduledBatch;
 import io.millrace.scheduler.ScheduledSequence;
 import io.millrace.scheduler.Scheduler;
@@ -26,6 +29,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.LongSupplier;
 import java.util.function.ToIntFunction;
 
 /** The engine without its thread: requests in, steps, reports out. Engine thread only. */
@@ -42,6 +46,8 @@ final class EngineCore {
     private final Scheduler scheduler;
     private final ModelRunner runner;
     private final Speculation speculation; // null if there is none
+    private final PrefixTier tier; // null if there is none
+    private final LongSupplier clock;
     private final ToIntFunction<Sequence> tokensLeft = this::tokensLeft;
     private final Verification verification = new Verification();
     private final Map<String, RequestState> requests = new HashMap<>();
@@ -65,6 +71,9 @@ final class EngineCore {
      * @param saltPrefix names all that KV depends on beside the tokens and a request's own salt
      * @param tokenizer null if the model has none
      * @param speculation null to draw every token in a step of its own
+     * @param store null for none; opened here
+     * @param clock what all times are measured with
+     * @param signal called by threads of the store when they have answered
      */
     EngineCore(
             EngineConfig config,
@@ -73,7 +82,11 @@ final class EngineCore {
             String saltPrefix,
             Tokenizer tokenizer,
             Backend backend,
-            Speculation speculation) {
+            Speculation speculation,
+            PrefixStore store,
+            LongSupplier clock,
+            Runnable signal) {
+        this.clock = clock;
         this.config = config;
         this.limits = limits;
         this.eosTokenIds = toArray(eosTokenIds);
@@ -81,8 +94,23 @@ final class EngineCore {
         this.tokenizer = tokenizer;
         this.backend = backend;
         this.speculation = speculation;
-        blocks = new BlockManager(backend.numBlocks(), config.blockSize(), config.enablePrefixCaching());
-        scheduler = new Scheduler(new SchedulerConfig(config.maxNumSeqs(), config.maxNumBatchedTokens()), blocks);
+        blocks = new BlockManager(
+                backend.numBlocks(),
+                config.blockSize(),
+                config.enablePrefixCaching(),
+                PrefixTier.unitBlocks(config.tier(), config.blockSize()));
+        boolean needsTier = config.tier() != null
+                && (store != null || config.tier().format().isLossy());
+        tier = needsTier
+                ? new PrefixTier(config.tier(), blocks, backend.kvTransfer(), store, saltPrefix, clock, signal)
+                : null;
+        scheduler = new Scheduler(
+                new SchedulerConfig(config.maxNumSeqs(), config.maxNumBatchedTokens()),
+                blocks,
+                tier == null ? LowerTier.NONE : tier);
+        if (tier != null) {
+            tier.setScheduler(scheduler);
+        }
         runner = new ModelRunner(backend, config.blockSize(), config.maxNumBatchedTokens(), config.maxNumSeqs());
     }
 
@@ -105,6 +133,9 @@ final class EngineCore {
         if (!state.group().sequences().isEmpty()) {
             requests.put(request.id(), state);
             scheduler.add(state.group());
+            if (tier != null) {
+                tier.arrived(state.group(), request.affinityKey());
+            }
             endReplayed(state);
         }
     }
@@ -126,19 +157,34 @@ final class EngineCore {
         return scheduler.hasUnfinished() || !deltas.isEmpty() || !failures.isEmpty();
     }
 
-    /** Runs a step; needs work. */
+    /** Runs a step; needs work. Null if all that there is waits for the prefix store, or until {@link #wakeNanos}. */
     StepReport step() {
+        if (tier != null) {
+            tier.beforeSchedule();
+        }
         if (speculation != null) {
             speculation.propose(scheduler.running(), tokensLeft);
         }
         ScheduledBatch batch = scheduler.schedule();
+        if (tier != null) {
+            tier.afterSchedule();
+            if (batch.isEmpty() && deltas.isEmpty() && failures.isEmpty()) {
+                return null;
+            }
+        }
+        long begun = clock.getAsLong();
         StepOutput output = run(batch);
-        return update(batch, output);
+        return update(batch, output, clock.getAsLong() - begun);
     }
 
     /** When a step is worth trying although the prefix store has not answered; Long.MAX_VALUE for never. */
     long wakeNanos() {
-        return Long.MAX_VALUE;
+        return tier == null ? Long.MAX_VALUE : tier.wakeNanos();
+    }
+
+    /** Does a little of what waits for idle moments; returns whether more is left. */
+    boolean workWhileIdle() {
+        return tier != null && tier.workWhileIdle();
     }
 
     EngineStats stats() {
@@ -159,13 +205,16 @@ final class EngineCore {
                 backend.numKvBytesRead(),
                 times,
                 speculation == null ? SpeculationStats.NONE : speculation.stats(),
-                TierStats.NONE);
+                tier == null ? TierStats.NONE : tier.stats());
     }
 
     /** Throws IllegalStateException if blocks and sequences do not add up; for tests. */
     void checkIntegrity() {
         blocks.checkIntegrity(
                 scheduler.running().stream().map(Sequence::blockTable).toList());
+        if (tier != null) {
+            tier.checkIntegrity();
+        }
     }
 
     private RequestState newState(Request request, long submittedNanos) {
@@ -245,7 +294,7 @@ final class EngineCore {
     }
 
     private void markScheduled(ScheduledBatch batch) {
-        long now = System.nanoTime();
+        long now = clock.getAsLong();
         List<ScheduledSequence> sequences = batch.sequences();
         for (int i = 0; i < sequences.size(); i++) {
             SequenceGroup group = sequences.get(i).sequence().group();
@@ -255,7 +304,7 @@ final class EngineCore {
         }
     }
 
-    private StepReport update(ScheduledBatch batch, StepOutput output) {
+    private StepReport update(ScheduledBatch batch, StepOutput output, long nanos) {
         if (output != null) {
             numSteps++;
             times = times.plus(output.times());
@@ -264,7 +313,11 @@ final class EngineCore {
                 observe(batch, output.times());
             }
             verify(output);
+            double sumPositions = batch.sumPositions();
             scheduler.markComputed(batch);
+            if (tier != null) {
+                tier.afterStep(batch, sumPositions, nanos);
+            }
             for (int row = 0; row < runner.numRows(); row++) {
                 if (runner.scoredPosition(row) >= 0) {
                     runner.rowSequence(row).group().setScore(runner.scoredPosition(row), output.logprobs()[row]);
@@ -299,7 +352,7 @@ final class EngineCore {
 
     /** Hands the samples the drawn tokens that count, before anything is noted as computed. */
     private void verify(StepOutput output) {
-        long now = System.nanoTime();
+        long now = clock.getAsLong();
         for (int row = 0; row < runner.numRows(); row++) {
             if (runner.scoredPosition(row) >= 0) {
                 continue;
@@ -335,6 +388,9 @@ final class EngineCore {
     private void forget(Sequence sequence) {
         if (speculation != null) {
             speculation.forget(sequence);
+        }
+        if (tier != null) {
+            tier.forget(sequence);
         }
     }
 

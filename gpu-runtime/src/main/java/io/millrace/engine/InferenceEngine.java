@@ -47,6 +47,7 @@ public final class InferenceEngine implements AutoCloseable {
     private final Queue<Message> inbox = new ArrayDeque<>(); // guarded by lock
     private boolean busy; // guarded by lock: messages taken from the inbox are not all served
     private boolean closing; // guarded by lock
+    private boolean answered; // guarded by lock: the prefix store has answered since the last step
     private boolean closed; // guarded by lock
     private Thread thread; // guarded by lock
     private volatile EngineStats stats;
@@ -108,7 +109,10 @@ public final class InferenceEngine implements AutoCloseable {
                 tokenizer.orElse(null),
                 backend,
                 proposer.map(p -> new Speculation(p, speculative.numSpeculativeTokens(), speculative.adaptive()))
-                        .orElse(null));
+                        .orElse(null),
+                store,
+                nanoClock,
+                this::signalAnswer);
         stats = core.stats();
     }
 
@@ -315,6 +319,10 @@ public final class InferenceEngine implements AutoCloseable {
         try {
             while (takeMessages(true)) {
                 StepReport report = runStep();
+                if (report == null) {
+                    awaitAnswer();
+                    continue;
+                }
                 if (!report.deltas().isEmpty()
                         || !report.promptScores().isEmpty()
                         || !report.failures().isEmpty()) {
@@ -345,6 +353,7 @@ public final class InferenceEngine implements AutoCloseable {
     private boolean takeMessages(boolean wait) {
         List<Message> messages = List.of();
         while (true) {
+            workWhileIdle();
             synchronized (lock) {
                 busy = core.hasWork();
                 while (wait && !closing && !busy && inbox.isEmpty()) {
@@ -373,12 +382,52 @@ public final class InferenceEngine implements AutoCloseable {
         }
     }
 
+    /** Works off what waits for idle moments, until there is something to do. */
+    private void workWhileIdle() {
+        while (!core.hasWork()) {
+            synchronized (lock) {
+                if (closing || !inbox.isEmpty()) {
+                    return;
+                }
+            }
+            if (!core.workWhileIdle()) {
+                return;
+            }
+        }
+    }
+
     private void waitForMessage() {
+        waitForMessage(0);
+    }
+
+    /** Called under the lock; waits for ever if millis is 0. */
+    private void waitForMessage(long millis) {
         try {
-            lock.wait();
+            lock.wait(millis);
         } catch (InterruptedException e) {
             if (!closing) {
                 throw new IllegalStateException("the engine thread was interrupted by another than close()", e);
+            }
+        }
+    }
+
+    private void signalAnswer() {
+        synchronized (lock) {
+            answered = true;
+            lock.notifyAll();
+        }
+    }
+
+    /** Sleeps until the prefix store answers, a message comes, or the time has come to look again. */
+    private void awaitAnswer() {
+        synchronized (lock) {
+            while (!closing && !answered && inbox.isEmpty()) {
+                long wake = core.wakeNanos();
+                long nanos = wake == Long.MAX_VALUE ? Long.MAX_VALUE : wake - nanoClock.getAsLong();
+                if (nanos <= 0) {
+                    return;
+                }
+                waitForMessage(Math.min(1000, 1 + nanos / 1_000_000));
             }
         }
     }
@@ -392,6 +441,9 @@ public final class InferenceEngine implements AutoCloseable {
     }
 
     private StepReport runStep() {
+        synchronized (lock) {
+            answered = false;
+        }
         StepReport report = core.step();
         stats = core.stats();
         return report;

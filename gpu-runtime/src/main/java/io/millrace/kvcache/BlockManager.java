@@ -1,5 +1,7 @@
 package io.millrace.kvcache;
 
+import java.util.Arrays;
+
 /**
  * Gives KV blocks to sequences: paged as in vLLM (Kwon et al., 2023), shared by reference between sequences of equal
  * prefixes, copied on the first write to a shared block. Full blocks are content-addressed once their KV is computed and stay
@@ -14,18 +16,30 @@ public final class BlockManager {
 
     private final int blockSize;
     private final boolean prefixCaching;
+    private final int unitBlocks; // what is shared and found: multiples of so many blocks
     private final BlockPool pool;
     private final PrefixIndex index;
     private int[] found = new int[64]; // scratch of lookups
     private int peakUsedBlocks;
 
     public BlockManager(int numBlocks, int blockSize, boolean prefixCaching) {
+        this(numBlocks, blockSize, prefixCaching, 1);
+    }
+
+    /**
+     * Blocks of which only runs of whole units are ever shared: KV that is rounded when a unit becomes whole must not be read
+     * by others before, nor change under them.
+     *
+     * @param unitBlocks blocks of a unit; 1 unless KV changes when a unit becomes whole
+     */
+    public BlockManager(int numBlocks, int blockSize, boolean prefixCaching, int unitBlocks) {
         if (numBlocks < 1 || blockSize < 1) {
             throw new IllegalArgumentException(
                     numBlocks + " blocks of " + blockSize + " tokens: both must be positive");
         }
         this.blockSize = blockSize;
         this.prefixCaching = prefixCaching;
+        this.unitBlocks = unitBlocks;
         pool = new BlockPool(numBlocks);
         index = new PrefixIndex(numBlocks, blockSize);
     }
@@ -58,6 +72,27 @@ public final class BlockManager {
 
     public boolean prefixCaching() {
         return prefixCaching;
+    }
+
+    /** Whether sequences may share all blocks of a prefix of so many tokens, a partly filled one included. */
+    public boolean maySharePrefix(int numTokens) {
+        return unitBlocks == 1 || numTokens % (unitBlocks * blockSize) == 0;
+    }
+
+    /** How many of a sequence's first numTokens tokens {@link #allocate} would find; changes nothing. */
+    public int numCachedTokens(int[] tokenIds, int numTokens, String salt) {
+        return prefixCaching ? find(tokenIds, numTokens, salt) * blockSize : 0;
+    }
+
+    /**
+     * The blocks that hold the KV of a prefix, wherever it was computed; null unless all of it can be found. They keep it
+     * until the next block is taken. Changes nothing.
+     *
+     * @param numTokens whole blocks
+     */
+    public int[] cachedBlocks(int[] tokenIds, int numTokens, String salt) {
+        int count = prefixCaching ? find(tokenIds, numTokens + 1, salt) : 0;
+        return count * blockSize < numTokens ? null : Arrays.copyOf(found, count);
     }
 
     /** Blocks that so many tokens take. */
@@ -107,7 +142,7 @@ public final class BlockManager {
     public int allocateBeside(
             BlockTable table, int numTokens, BlockTable sibling, int numSharedTokens, int numSpareBlocks) {
         requireEmpty(table);
-        int numShared = Math.min(numSharedTokens, numTokens - 1) / blockSize;
+        int numShared = wholeUnits(Math.min(numSharedTokens, numTokens - 1) / blockSize);
         int numNew = numBlocksFor(numTokens) - numShared;
         if (numNew + numSpareBlocks > pool.numFree()) {
             return NO_FREE_BLOCK;
@@ -191,7 +226,8 @@ public final class BlockManager {
         if (!prefixCaching) {
             return;
         }
-        while ((table.numIndexedBlocks + 1) * blockSize <= to) {
+        int numWhole = wholeUnits(to / blockSize);
+        while (table.numIndexedBlocks < numWhole) {
             int i = table.numIndexedBlocks;
             if (i == 0) {
                 table.lastHash = BlockHash.ofSalt(salt);
@@ -270,7 +306,11 @@ public final class BlockManager {
             contentId = index.contentId(block);
             found[count++] = block;
         }
-        return count;
+        return wholeUnits(count);
+    }
+
+    private int wholeUnits(int numBlocks) {
+        return numBlocks - numBlocks % unitBlocks;
     }
 
     private void share(BlockTable table, BlockTable sibling, int count) {

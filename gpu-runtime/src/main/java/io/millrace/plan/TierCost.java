@@ -10,18 +10,19 @@ import java.util.OptionalLong;
  * @param roofline of the device
  * @param loadBytesPerSecond of the store, reading
  */
-public record TierCost(Roofline roofline, double loadBytesPerSecond) {
+public record TierCost(Roofline roofline, double loadBytesPerSecond) implements PrefixCost {
 
     public TierCost {
         Objects.requireNonNull(roofline);
         InvalidPlanException.requirePositive("--disk-bandwidth", loadBytesPerSecond, "try 2g (bytes/s)");
     }
 
+    @Override
     public double loadSeconds(long numTokens) {
         return numTokens * roofline.cost().kvBytesPerToken() / loadBytesPerSecond;
     }
 
-    /** Computing the tokens in [firstToken, endToken) when all before them are there. */
+    @Override
     public double computeSeconds(long firstToken, long endToken) {
         return roofline.prefillGemmSeconds(endToken - firstToken)
                 + roofline.prefillAttentionSeconds(firstToken, endToken);
@@ -45,32 +46,5 @@ public record TierCost(Roofline roofline, double loadBytesPerSecond) {
     /** Bytes a second from which loading wins at any length. */
     public double alwaysLoadBytesPerSecond() {
         return roofline.cost().kvBytesPerToken() / roofline.prefillGemmSeconds(1);
-    }
-
-    /**
-     * Where computing forward from token 0 and loading backward from the end of numTokens meet: the tokens that are computed.
-     */
-    public long meetingToken(long numTokens) {
-        long low = 0;
-        long high = numTokens;
-        while (low < high) {
-            long middle = (low + high) >>> 1;
-            if (computeSeconds(0, middle) >= loadSeconds(numTokens - middle)) {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
-        }
-        // The meeting lies between low - 1 and low; the slower side of each decides.
-        return low > 0 && bothSeconds(numTokens, low - 1) < bothSeconds(numTokens, low) ? low - 1 : low;
-    }
-
-    /** Both sides at once until they meet: never above the faster of the two alone. */
-    public double bothSeconds(long numTokens) {
-        return bothSeconds(numTokens, meetingToken(numTokens));
-    }
-
-    private double bothSeconds(long numTokens, long numComputed) {
-        return Math.max(computeSeconds(0, numComputed), loadSeconds(numTokens - numComputed));
     }
 }

@@ -9,6 +9,7 @@ import java.util.Objects;
  * @param numQueriedTokens asked for in the store: of prefixes that were not in memory
  * @param numHitTokens of these found stored
  * @param numMissedTokens by reason: not found, or found and then not loaded
+ * @param numRefusals chunks that came and were not believed, by doubt
  * @param numLoadedTokens loaded and used
  * @param numComputedTokens computed beside loads: in the same prefixes, before the pointers met
  * @param numBytesRead of chunks that the store answered with
@@ -27,6 +28,7 @@ public record TierStats(
         long numQueriedTokens,
         long numHitTokens,
         Map<TierMiss, Long> numMissedTokens,
+        Map<ChunkDoubt, Long> numRefusals,
         long numLoadedTokens,
         long numComputedTokens,
         long numBytesRead,
@@ -41,7 +43,7 @@ public record TierStats(
         Map<Restore, Long> numRestores,
         StoreStats store) {
     public static final TierStats NONE =
-            new TierStats(0, 0, Map.of(), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, Map.of(), StoreStats.NONE);
+            new TierStats(0, 0, Map.of(), Map.of(), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, Map.of(), StoreStats.NONE);
 
     /** How a preempted sequence's KV came back. */
     public enum Restore {
@@ -57,6 +59,7 @@ public record TierStats(
 
     public TierStats {
         numMissedTokens = Map.copyOf(numMissedTokens);
+        numRefusals = Map.copyOf(numRefusals);
         numRestores = Map.copyOf(numRestores);
         Objects.requireNonNull(store);
     }

@@ -28,6 +28,18 @@ public final class ScheduledBatch {
         return numTokens;
     }
 
+    /** Over all tokens of the step: what their attention reads, in positions. */
+    public double sumPositions() {
+        double sum = 0;
+        for (int i = 0; i < sequences.size(); i++) {
+            ScheduledSequence scheduled = sequences.get(i);
+            double first = scheduled.firstPosition();
+            double end = scheduled.endPosition();
+            sum += (end * (end - 1) - first * (first - 1)) / 2;
+        }
+        return sum;
+    }
+
     public int numCopies() {
         return numCopies;
     }

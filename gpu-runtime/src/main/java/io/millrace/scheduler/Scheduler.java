@@ -15,7 +15,8 @@ import java.util.List;
  *   <li>running decodes (one token each, and behind it the tokens that were proposed for it, as far as half of what the
  *       decodes leave of the budget and blocks that nobody else needs go),
  *   <li>prompts and recomputations, running ones and admitted ones, by priority and arrival, in chunks as the budget allows,
- *   <li>prompts whose prefix is being loaded from a lower tier, so that loads soak up idle time.
+ *   <li>prompts whose prefix is being loaded from a lower tier, so that loads soak up idle time: only as far as the tier says
+ *       (Cake's adaptive order; {@link LowerTier}).
  * </ol>
  *
  * <p>Blocks: a sequence is admitted when the blocks of all its tokens are there and one spare for every running sequence, so
@@ -33,6 +34,7 @@ import java.util.List;
 public final class Scheduler {
     private final SchedulerConfig config;
     private final BlockManager blocks;
+    private final LowerTier tier;
     private final List<SequenceGroup> groups = new ArrayList<>(); // in order of service
     private final List<Sequence> running = new ArrayList<>(); // in order of service
     private final ScheduledBatch batch = new ScheduledBatch();
@@ -43,11 +45,18 @@ public final class Scheduler {
     private int numWaiting;
     private int numForking; // sequences that start to run after this step
     private boolean copiesMade = true;
+    private boolean copiesCarriedOver; // copies of a step that failed as a whole are made by this one
     private long numPreemptions;
     private long numQueriedTokens;
     private long numHitTokens;
 
+    /** Without a tier below the block pool. */
     public Scheduler(SchedulerConfig config, BlockManager blocks) {
+        this(config, blocks, LowerTier.NONE);
+    }
+
+    public Scheduler(SchedulerConfig config, BlockManager blocks, LowerTier tier) {
+        this.tier = tier;
         this.config = config;
         this.blocks = blocks;
         // More running sequences than the budget has tokens could not all decode in one step.
@@ -64,8 +73,12 @@ public final class Scheduler {
         numWaiting += group.numWaiting();
     }
 
-    /** Plans a step. The batch is valid until the next call; it is empty only when there is nothing to do. */
+    /**
+     * Plans a step. The batch is valid until the next call; it is empty only when there is nothing to do, or all that there is
+     * waits for a lower tier.
+     */
     public ScheduledBatch schedule() {
+        copiesCarriedOver = !copiesMade && batch.numCopies() > 0;
         batch.clear(copiesMade);
         copiesMade = false;
         budget = config.maxNumBatchedTokens();
@@ -118,6 +131,26 @@ public final class Scheduler {
                 start(fork, scheduled.endPosition());
             }
         }
+    }
+
+    /**
+     * Whether KV may be written into the blocks of running sequences between steps: not while a block may be the destination
+     * of a copy that a failed step left to the next.
+     */
+    public boolean mayImport() {
+        return !copiesCarriedOver && (copiesMade || batch.numCopies() == 0);
+    }
+
+    /** Notes that a running sequence's KV up to a position is in its blocks, though no step computed it. */
+    public void skipTo(Sequence sequence, int position) {
+        int first = sequence.numComputedTokens();
+        sequence.advance(position - first);
+        blocks.markComputed(
+                sequence.blockTable(),
+                sequence.tokenIds(),
+                first,
+                position,
+                sequence.group().salt());
     }
 
     /** Ends a sequence and frees its blocks. */
@@ -195,6 +228,7 @@ public final class Scheduler {
     /** Cuts a decode's proposals to what the step has room for; they take nobody's block and nobody's token. */
     private void fitProposals(Sequence sequence, int numSpareBlocks) {
         int count = Math.min(sequence.numProposedTokens(), proposalBudget);
+        count = tier.endPosition(sequence, sequence.numTokens() + count, batch) - sequence.numTokens();
         while (count > 0 && !blocks.tryGrow(sequence.blockTable(), sequence.numTokens() + count, numSpareBlocks)) {
             count--;
         }
@@ -220,6 +254,7 @@ public final class Scheduler {
     }
 
     private void preempt(Sequence victim) {
+        tier.preempting(victim);
         blocks.free(victim.blockTable());
         victim.preempt();
         numWaiting++;
@@ -229,7 +264,8 @@ public final class Scheduler {
     /** Serves prompts in order of service; returns whether admission may go on. */
     private boolean servePrefills(boolean mayAdmitAtFirst, boolean loading) {
         boolean mayAdmit = mayAdmitAtFirst;
-        for (int g = 0; g < groups.size() && budget > 0 && (mayAdmit || numPrefillsLeft > 0); g++) {
+        // A prefix that is being loaded needs blocks, and no budget.
+        for (int g = 0; g < groups.size() && (budget > 0 || loading) && (mayAdmit || numPrefillsLeft > 0); g++) {
             SequenceGroup group = groups.get(g);
             if (group.isLoadingPrefix() == loading) {
                 servePrefills(group);
@@ -258,16 +294,19 @@ public final class Scheduler {
         List<Sequence> sequences = group.sequences();
         for (int i = 0; i < sequences.size() && group.numWaiting() > 0; i++) {
             Sequence sequence = sequences.get(i);
-            if (!sequence.isWaiting()) {
+            if (!sequence.isWaiting() || group.isLoadingPrefix() && !tier.mayAdmit(sequence)) {
                 continue;
             }
             Sequence sibling = mostAdvanced(group);
             if (sibling != null && sibling.numComputedTokens() < group.numPromptTokens()) {
                 return true; // the prompt is being computed; the others fork when it is complete
             }
-            if (budget == 0 || running.size() + numForking >= maxNumRunning || !allocate(sequence, sibling)) {
+            if (budget == 0 && !group.isLoadingPrefix()
+                    || running.size() + numForking >= maxNumRunning
+                    || !allocate(sequence, sibling)) {
                 return false;
             }
+            tier.admitted(sequence);
             give(sequence);
         }
         return true;
@@ -318,11 +357,15 @@ public final class Scheduler {
         running.add(-Collections.binarySearch(running, sequence) - 1, sequence);
     }
 
-    /** Gives a sequence as many tokens as it wants and the budget has. */
+    /** Gives a sequence as many tokens as it wants, the budget has and the tier below does not bring. */
     private void give(Sequence sequence) {
         SequenceGroup group = sequence.group();
         int wanted = sequence.numUncomputedTokens() + sequence.numProposedTokens();
         int end = sequence.numComputedTokens() + Math.min(budget, wanted);
+        end = tier.endPosition(sequence, end, batch);
+        if (end == sequence.numComputedTokens()) {
+            return;
+        }
         List<Sequence> forks = List.of();
         int promptEnd = group.numPromptTokens();
         if (group.numWaiting() > 0 && sequence.numComputedTokens() < promptEnd && promptEnd <= end) {
@@ -338,6 +381,9 @@ public final class Scheduler {
         int numTaken = running.size() + numForking;
         // Each fork takes a block with its first token and, like every running sequence, keeps one spare.
         int room = Math.min(maxNumRunning - numTaken, (blocks.numFreeBlocks() - numTaken) / 2);
+        if (!blocks.maySharePrefix(group.numPromptTokens())) {
+            room = 0; // each sample fills blocks of its own from where the prompt's last whole unit ends
+        }
         List<Sequence> forks = new ArrayList<>();
         for (Sequence sequence : group.sequences()) {
             if (forks.size() >= room) {

@@ -1,0 +1,199 @@
+package io.millrace.prefix;
+
+import io.millrace.prefix.ChunkLoads.Wanted;
+import io.millrace.prefix.PrefixLoad.ChunkState;
+import io.millrace.scheduler.ScheduledBatch;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+
+/**
+ * For all loads of a step together: how far each sequence is computed beside its load, and which chunks are asked for in which
+ * order. The disk serves requests in the order of service, each from the back of its stored prefix: first all chunks that
+ * loading is to bring, then those that computing is to reach, in case it does not. Engine thread only.
+ */
+final class LoadPlanner {
+    /** How long a prefix waits to hear what is stored of it before it is computed meanwhile. */
+    static final long FIND_PATIENCE_NANOS = 50_000_000L;
+
+    private static final long SHORTEST_WAIT_NANOS = 100_000L;
+
+    private final int chunkTokens;
+    private final ChunkLoads loads;
+    private final ComputeRate compute;
+    private final MeetingPlan plan;
+    private final Set<ChunkKey> claims = new HashSet<>();
+    private final Set<TierSequence> followers = new HashSet<>();
+    private long now;
+    private LoadRate.Forecast forecast = LoadRate.Forecast.NEVER;
+    private boolean uncertain;
+    private int numAhead;
+    private long wakeNanos;
+
+    LoadPlanner(int chunkTokens, ChunkLoads loads, ComputeRate compute) {
+        this.chunkTokens = chunkTokens;
+        this.loads = loads;
+        this.compute = compute;
+        plan = new MeetingPlan(chunkTokens);
+    }
+
+    /**
+     * Begins a step.
+     *
+     * @param active sequences with loads, in order of service
+     */
+    void begin(List<TierSequence> active, long nowNanos) {
+        now = nowNanos;
+        forecast = loads.forecast(now);
+        uncertain = loads.isRateUncertain(now);
+        numAhead = 0;
+        wakeNanos = Long.MAX_VALUE;
+        for (TierSequence each : active) {
+            each.planned = false;
+        }
+        findFollowers(active);
+    }
+
+    /**
+     * A prefix that another one, served before, is bringing into memory is not loaded twice: whoever has no blocks yet waits
+     * for it and then finds them.
+     */
+    private void findFollowers(List<TierSequence> active) {
+        claims.clear();
+        followers.clear();
+        if (active.size() < 2) {
+            return;
+        }
+        for (TierSequence each : active) {
+            if (!each.sequence.isRunning() && needsClaimed(each)) {
+                followers.add(each);
+            } else if (each.pointerChunk(chunkTokens) < each.load.keys().size()) {
+                claims.add(each.load.keys().get(each.pointerChunk(chunkTokens)));
+            }
+        }
+    }
+
+    private boolean needsClaimed(TierSequence each) {
+        for (ChunkKey key : each.load.keys()) {
+            if (claims.contains(key)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    boolean isFollower(TierSequence each) {
+        return followers.contains(each);
+    }
+
+    /** When to look again although nothing was heard; Long.MAX_VALUE if only an answer or a deadline can change the plan. */
+    long wakeNanos() {
+        return wakeNanos;
+    }
+
+    /**
+     * How far to compute a sequence that has a load.
+     *
+     * @param maxEnd what budget and tokens allow
+     * @param batch what the step computes already
+     */
+    int endPosition(TierSequence each, int maxEnd, ScheduledBatch batch) {
+        int first = each.sequence.numComputedTokens();
+        PrefixLoad load = each.load;
+        int end = load.isFinding() ? endWhileFinding(each, first, maxEnd) : endBesideLoads(each, first, maxEnd, batch);
+        each.stepEnd = Math.max(end, each.planned ? each.stepEnd : 0);
+        each.planned = true;
+        return end;
+    }
+
+    private int endWhileFinding(TierSequence each, int first, int maxEnd) {
+        long patience = each.waitingSince + FIND_PATIENCE_NANOS;
+        each.firstWantedChunk = 0;
+        if (now - patience >= 0) {
+            return maxEnd;
+        }
+        wakeNanos = Math.min(wakeNanos, patience);
+        return first;
+    }
+
+    private int endBesideLoads(TierSequence each, int first, int maxEnd, ScheduledBatch batch) {
+        PrefixLoad load = each.load;
+        plan.begin(first);
+        for (int chunk = first / chunkTokens; chunk < load.numStored(); chunk++) {
+            ChunkState state = load.state(chunk);
+            if (state == ChunkState.STORED || state == ChunkState.MISSING) {
+                plan.add(chunk, state == ChunkState.STORED);
+            }
+        }
+        int maxStepTokens = maxEnd > first ? maxEnd - first : chunkTokens;
+        if (plan.numChunks() > 0 && plan.chunk(0) > first / chunkTokens) {
+            wakeNanos = now; // the next chunk is at hand and moves the sequence on before the next step
+            each.firstWantedChunk = 0;
+            return first;
+        }
+        if (!compute.isKnown()) {
+            each.firstWantedChunk = first / chunkTokens;
+            numAhead += plan.numChunks();
+            return Math.min(maxEnd, (first / chunkTokens + 1) * chunkTokens);
+        }
+        double otherTokens = batch.numTokens();
+        double otherPositions = batch.sumPositions();
+        MeetingPlan.StepCost cost = (from, count) ->
+                compute.nanos(otherTokens + count, otherPositions + ComputeRate.sumPositions(from, from + count));
+        plan.plan(maxStepTokens, cost, forecast, numAhead);
+        int numChunks = plan.numChunks();
+        int numComputed = plan.numComputed();
+        if (numComputed == numChunks) {
+            // Not worth a load; but a rate that is hardly known is worth one.
+            each.firstWantedChunk = uncertain && numChunks > 1 ? load.numStored() - 1 : load.numStored();
+        } else {
+            each.firstWantedChunk = plan.chunk(numComputed);
+        }
+        int end = Math.min(maxEnd, plan.computeEnd(load.endOfStored()));
+        if (end <= first && maxEnd > first && numChunks > 0) {
+            int nextStep = Math.min(maxStepTokens, (plan.chunk(0) + 1) * chunkTokens - first);
+            wakeNanos = Math.min(wakeNanos, whenComputingPays(cost.nanos(first, nextStep), numChunks + numAhead));
+        }
+        numAhead += plan.numLoaded();
+        return end;
+    }
+
+    /** When, if nothing is heard, loads will look so slow that computing a chunk ends sooner. */
+    private long whenComputingPays(double chunkComputeNanos, int numLoads) {
+        double usual = forecast.chunkNanos();
+        if (Double.isInfinite(usual)) {
+            return Long.MAX_VALUE;
+        }
+        double elapsed = Math.max(loads.chunkNanos(now), (chunkComputeNanos + loads.chunkNanos(now)) / numLoads);
+        long flip = loads.headSince(now) + (long) (1.01 * elapsed);
+        return Math.max(flip, now + Math.max(SHORTEST_WAIT_NANOS, (long) (usual / 4)));
+    }
+
+    /** Which chunks to ask for while the step runs, in order. */
+    List<Wanted> wanted(List<TierSequence> active) {
+        List<Wanted> wanted = new ArrayList<>();
+        for (TierSequence each : active) {
+            if (!isFollower(each)) {
+                addStored(wanted, each, each.planned ? each.firstWantedChunk : 0, each.load.numStored());
+            }
+        }
+        for (TierSequence each : active) {
+            if (each.planned && each.firstWantedChunk < each.load.numStored()) {
+                int afterStep = (each.stepEnd + chunkTokens - 1) / chunkTokens;
+                addStored(wanted, each, afterStep, each.firstWantedChunk);
+            }
+        }
+        return wanted;
+    }
+
+    private void addStored(List<Wanted> wanted, TierSequence each, int firstChunk, int endChunk) {
+        boolean prefetch = !each.sequence.isRunning();
+        int lowest = Math.max(firstChunk, each.pointerChunk(chunkTokens));
+        for (int chunk = endChunk - 1; chunk >= lowest; chunk--) {
+            if (each.load.state(chunk) == ChunkState.STORED) {
+                wanted.add(new Wanted(each.load, chunk, prefetch));
+            }
+        }
+    }
+}
