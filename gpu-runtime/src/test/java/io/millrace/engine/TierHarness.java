@@ -1,0 +1,95 @@
+package io.millrace.engine;
+
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.millrace.backend.BatchInput;
+import io.millrace.backend.fake.FakeModel;
+import io.millrace.prefix.InMemoryPrefixStore;
+import java.util.LinkedHashMap;
+import java.util.Optional;
+import java.util.function.LongSupplier;
+
+/** An engine with a prefix store on a clock that the test keeps: steps take what their tokens take, loads what the store says. */
+final class TierHarness implements AutoCloseable {
+    /** Nanoseconds, moved by hand. */
+    static final class Clock implements LongSupplier {
+        long now = 1;
+
+        @Override
+        public long getAsLong() {
+            return now;
+        }
+    }
+
+    final Clock clock;
+    final InMemoryPrefixStore store;
+    final EngineHarness harness;
+    final InferenceEngine engine;
+    double nanosPerToken = 1_000_000;
+    double nanosPerPosition = 0;
+    int numWaits;
+
+    TierHarness(EngineConfig config, int numBlocks, Clock clock, InMemoryPrefixStore store) {
+        this.clock = clock;
+        this.store = store;
+        engine = new InferenceEngine(
+                config,
+                EngineHarness.facts(),
+                Optional.empty(),
+                new TimedBackend(EngineHarness.backend(config, numBlocks), this::passStep),
+                Optional.empty(),
+                store,
+                clock);
+        harness = new EngineHarness(engine, new LinkedHashMap<>());
+    }
+
+    private void passStep(BatchInput input) {
+        double nanos = 0;
+        for (int t = 0; t < input.numTokens(); t++) {
+            nanos += nanosPerToken + nanosPerPosition * input.positions()[t];
+        }
+        passUntil(clock.now + Math.max(1, Math.round(nanos)));
+    }
+
+    /** Lets time pass, and answers be given at their times. */
+    void passUntil(long nanos) {
+        while (store.nextAnswerNanos() <= nanos) {
+            clock.now = Math.max(clock.now, store.nextAnswerNanos());
+            assertTrue(store.deliver());
+        }
+        clock.now = Math.max(clock.now, nanos);
+    }
+
+    /** A step, or the time until there can be one; false when idle. */
+    boolean step() {
+        if (harness.step()) {
+            return true;
+        }
+        if (engine.isIdle()) {
+            return false;
+        }
+        long next = Math.min(store.nextAnswerNanos(), engine.wakeNanos());
+        assertTrue(next < Long.MAX_VALUE, "the engine waits for nothing");
+        numWaits++;
+        passUntil(Math.max(next, clock.now));
+        return true;
+    }
+
+    void runToEnd(int maxSteps) {
+        for (int i = 0; step(); i++) {
+            int steps = i;
+            assertTrue(steps < maxSteps, () -> "no end after " + steps + " steps: " + engine.stats());
+        }
+        harness.requireAllDone();
+    }
+
+    @Override
+    public void close() {
+        engine.close();
+        assertTrue(store.isClosed());
+    }
+
+    static int vocabSize() {
+        return FakeModel.VOCAB_SIZE;
+    }
+}
