@@ -1,12 +1,14 @@
 package io.millrace.operators.tier;
 
 import io.millrace.prefix.ChunkKey;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
+import java.util.UUID;
 
 /**
  * Which chunks a subtask holds, as trees of chains, and which of them goes first when room is needed: keyed state cannot be
@@ -76,6 +78,12 @@ final class ChunkIndex {
         void setDelivered() {
             delivered = true;
         }
+    }
+
+    /** A number for what KV is computed with. */
+    static long generation(String numericFingerprint, long policyVersion) {
+        String name = numericFingerprint + " " + policyVersion;
+        return UUID.nameUUIDFromBytes(name.getBytes(StandardCharsets.UTF_8)).getMostSignificantBits();
     }
 
     /** Chunks of other generations are evicted first from now on. */

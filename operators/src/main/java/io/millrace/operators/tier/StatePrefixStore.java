@@ -4,11 +4,9 @@ import io.millrace.operators.tier.ChunkIndex.Chunk;
 import io.millrace.prefix.ChunkKey;
 import io.millrace.prefix.PrefixStore;
 import io.millrace.prefix.StoreStats;
-import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
-import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -121,9 +119,7 @@ public final class StatePrefixStore implements PrefixStore {
      * first. Task thread.
      */
     public void setGeneration(String numericFingerprint, long policyVersion) {
-        String name = numericFingerprint + " " + policyVersion;
-        generation =
-                UUID.nameUUIDFromBytes(name.getBytes(StandardCharsets.UTF_8)).getMostSignificantBits();
+        generation = ChunkIndex.generation(numericFingerprint, policyVersion);
         chunks.setGeneration(generation);
     }
 

@@ -1,0 +1,27 @@
+package io.millrace.operators.tier;
+
+import io.millrace.prefix.ChunkKey;
+import java.io.IOException;
+
+/** Pieces by chunk and number, on disk. Any thread; not after close. */
+interface PieceDatabase extends AutoCloseable {
+    /** A piece that was written with that many bytes; null if it is not there or has another length. */
+    byte[] read(ChunkKey key, int piece, int numBytes) throws IOException;
+
+    void write(ChunkKey key, int piece, byte[] bytes) throws IOException;
+
+    void remove(ChunkKey key, int piece) throws IOException;
+
+    /** Gives back the room of removed pieces; takes a while. */
+    void reclaim() throws IOException;
+
+    /** Bytes of its files. */
+    long numFileBytes() throws IOException;
+
+    /** Whether nobody has deleted its files. */
+    boolean isThere();
+
+    /** Closes and deletes it. */
+    @Override
+    void close();
+}

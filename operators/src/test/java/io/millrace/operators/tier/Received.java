@@ -1,0 +1,67 @@
+package io.millrace.operators.tier;
+
+import io.millrace.prefix.PrefixStore;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/** Keeps a store's answers by ticket, and waits for them. */
+final class Received implements PrefixStore.Answers {
+    private static final long WAIT_MILLIS = 20_000;
+
+    private final Map<Long, Object> answers = new ConcurrentHashMap<>();
+
+    @Override
+    public void found(long ticket, int numChunks) {
+        add(ticket, numChunks);
+    }
+
+    @Override
+    public void loaded(long ticket, byte[][] pieces) {
+        add(ticket, pieces);
+    }
+
+    @Override
+    public void missed(long ticket, String reason) {
+        add(ticket, reason);
+    }
+
+    private synchronized void add(long ticket, Object answer) {
+        if (answers.put(ticket, answer) != null) {
+            throw new AssertionError("ticket " + ticket + " is answered twice");
+        }
+        notifyAll();
+    }
+
+    boolean has(long ticket) {
+        return answers.containsKey(ticket);
+    }
+
+    private synchronized Object await(long ticket) {
+        long deadline = System.currentTimeMillis() + WAIT_MILLIS;
+        while (!answers.containsKey(ticket)) {
+            long left = deadline - System.currentTimeMillis();
+            if (left <= 0) {
+                throw new AssertionError("ticket " + ticket + " was not answered");
+            }
+            try {
+                wait(left);
+            } catch (InterruptedException e) {
+                throw new AssertionError("interrupted", e);
+            }
+        }
+        return answers.get(ticket);
+    }
+
+    int numFound(long ticket) {
+        return (Integer) await(ticket);
+    }
+
+    /** The pieces, or null if it was a miss. */
+    byte[][] pieces(long ticket) {
+        return await(ticket) instanceof byte[][] pieces ? pieces : null;
+    }
+
+    String missReason(long ticket) {
+        return await(ticket) instanceof String reason ? reason : null;
+    }
+}
