@@ -21,13 +21,14 @@ final class GumbelDraw {
     private static final long MAX_WORD = 0xFFFFFFFFL;
     private static final long EXTENDED_BELOW = 1 << 12;
     private static final double WORD_SCALE = 0x1p-32;
-    private static final int CHUNK_BLOCKS = 256;
+    private static final double BOUND_MARGIN = 1 + 0x1p-20;
+    private static final int GROUP_BLOCKS = LogitKernels.WINNER_GROUP / 4;
     /** Above this share of the vocabulary a vectorised pass over all of it wins. */
-    private static final int DENSE_FRACTION = 12;
+    private static final int DENSE_FRACTION = 32;
 
     private final LogitKernels kernels;
     private final int vocabSize;
-    private final long[] planes = new long[4 * CHUNK_BLOCKS];
+    private final long[] planes = new long[LogitKernels.WINNER_GROUP];
     private final long[] block = new long[4];
     private final long[] extension = new long[4];
     private final float[] survivorWeights;
@@ -36,6 +37,12 @@ final class GumbelDraw {
     private int sampleIndex;
     private int outputPosition;
     private int stream;
+    private float minWeight;
+    /** Where only the tokens above one are drawn from, else null. */
+    private float[] logits;
+
+    private int logitsOffset;
+    private long cutKey;
     private int bestId;
     private double best;
 
@@ -64,15 +71,49 @@ final class GumbelDraw {
 
     private int fromAll(float[] weights, RowSampling row, int ofStream) {
         start(row, ofStream);
-        int numBlocks = (vocabSize + 3) / 4;
-        for (int first = 0; first < numBlocks; first += CHUNK_BLOCKS) {
-            int length = Math.min(CHUNK_BLOCKS, numBlocks - first);
-            kernels.philoxBlocks(seed, sampleIndex, outputPosition, first, stream, length, planes, CHUNK_BLOCKS);
-            int lastId = Math.min(4 * (first + length), vocabSize);
-            for (int id = 4 * first; id < lastId; id++) {
-                offer(id, weights[id], planes[(id & 3) * CHUNK_BLOCKS + (id >> 2) - first]);
+        search(weights, 0, vocabSize);
+        return bestId;
+    }
+
+    /** Begins a draw from the tokens that weigh at least minWeight; {@link #search} is to see every id. */
+    void begin(RowSampling row, float atLeast) {
+        start(row, DRAW_STREAM);
+        minWeight = atLeast;
+    }
+
+    /** Begins a draw from the tokens that weigh at least minWeight and rank above a given one. */
+    void beginAbove(float[] ofLogits, int offset, int tokenId, RowSampling row, float atLeast) {
+        begin(row, atLeast);
+        logits = ofLogits;
+        logitsOffset = offset;
+        cutKey = TokenKeys.key(ofLogits[offset + tokenId], tokenId);
+    }
+
+    /** Offers the ids from … to - 1, from a multiple of 4; weights by id. Ranges may come in any order. */
+    void search(float[] weights, int from, int to) {
+        int id = from;
+        while (true) {
+            id = kernels.firstPossibleWinner(seed, sampleIndex, outputPosition, stream, weights, id, to, bound());
+            if (id >= to) {
+                return;
+            }
+            int end = Math.min(id + LogitKernels.WINNER_GROUP, to);
+            int firstBlock = id >> 2;
+            kernels.philoxBlocks(
+                    seed, sampleIndex, outputPosition, firstBlock, stream, (end - id + 3) >> 2, planes, GROUP_BLOCKS);
+            for (; id < end; id++) {
+                offer(id, weights[id], planes[(id & 3) * GROUP_BLOCKS + (id >> 2) - firstBlock]);
             }
         }
+    }
+
+    /** In halves of 2^-32, and a little more than exact: the kernel works in floats. */
+    private float bound() {
+        return (float) (best * BOUND_MARGIN) * 0x1p31f;
+    }
+
+    /** The token drawn from what was searched since the draw began. */
+    int drawn() {
         return bestId;
     }
 
@@ -109,6 +150,8 @@ final class GumbelDraw {
         sampleIndex = row.sampleIndex();
         outputPosition = row.outputPosition();
         bestId = -1;
+        minWeight = 0;
+        logits = null;
         best = Double.POSITIVE_INFINITY;
     }
 
@@ -120,11 +163,15 @@ final class GumbelDraw {
         long complement = MAX_WORD - word;
         if (complement * WORD_SCALE < best * weight) {
             double noise = noise(id, complement) / weight;
-            if (noise < best || (noise == best && id < bestId)) {
+            if (isOffered(id, weight) && (noise < best || (noise == best && id < bestId))) {
                 best = noise;
                 bestId = id;
             }
         }
+    }
+
+    private boolean isOffered(int id, float weight) {
+        return weight >= minWeight && (logits == null || TokenKeys.key(logits[logitsOffset + id], id) > cutKey);
     }
 
     /** Numbers whose exponential noise is tiny are extended, so that tokens below 2^-32 keep their probability. */

@@ -21,6 +21,8 @@ public final class Sampler {
     /** Keeps (logit - max) × 1 / temperature away from 0 × infinity; such temperatures are greedy in effect. */
     private static final float MAX_SCALE = 1e30f;
 
+    private static final int CHUNK = 2048;
+
     private final int vocabSize;
     private final LogprobsMode mode;
     private final LogitKernels kernels;
@@ -28,6 +30,9 @@ public final class Sampler {
     private final Truncation truncation;
     private final GumbelDraw gumbel;
     private final float[] weights;
+    /** At which scale the weights of all tokens are there; NaN where they are not. */
+    private float weightsScale;
+
     /** The row as the model gave it, where bias or penalties overwrite it and raw log probabilities are asked for. */
     private float[] rawLogits;
 
@@ -63,28 +68,43 @@ public final class Sampler {
      * @throws InvalidSamplingException when a biased or suppressed id is outside of the vocabulary
      */
     public int draw(float[] logits, int offset, RowSampling row) {
+        return draw(logits, offset, kernels.max(logits, offset, vocabSize), row);
+    }
+
+    /**
+     * Draws one token of a row whose greatest logit is known.
+     *
+     * @param max the greatest logit, from {@link #finiteMax}
+     */
+    public int draw(float[] logits, int offset, float max, RowSampling row) {
         SamplingParams params = row.params();
         lastLogprobs = null;
+        weightsScale = Float.NaN;
         boolean wantsRaw = params.numLogprobs() >= 0 && mode == LogprobsMode.RAW_LOGPROBS;
         boolean needsAdjustments = LogitAdjustments.areNeeded(row);
-        if (wantsRaw && needsAdjustments) {
-            keepRaw(logits, offset);
-        }
         if (needsAdjustments) {
+            if (wantsRaw) {
+                keepRaw(logits, offset);
+            }
             adjustments.apply(logits, offset, row);
         }
-        float max = finiteMax(logits, offset);
-        int tokenId =
-                params.isGreedy() ? drawGreedily(logits, offset, max, row) : drawRandomly(logits, offset, max, row);
-        if (params.numLogprobs() >= 0 && params.isGreedy() && !wantsRaw) {
-            lastLogprobs = score(logits, offset, tokenId, params.numLogprobs());
-        }
-        if (wantsRaw) {
-            lastLogprobs = needsAdjustments
-                    ? score(rawLogits, 0, tokenId, params.numLogprobs())
-                    : score(logits, offset, tokenId, params.numLogprobs());
+        float adjustedMax = checked(needsAdjustments ? kernels.max(logits, offset, vocabSize) : max);
+        int tokenId = params.isGreedy()
+                ? drawGreedily(logits, offset, adjustedMax, row)
+                : drawRandomly(logits, offset, adjustedMax, row);
+        if (wantsRaw && needsAdjustments) {
+            lastLogprobs = score(rawLogits, 0, tokenId, params.numLogprobs());
+        } else if (wantsRaw) {
+            lastLogprobs = score(logits, offset, max, weightsScale == 1, tokenId, params.numLogprobs());
+        } else if (params.numLogprobs() >= 0 && params.isGreedy()) {
+            lastLogprobs = score(logits, offset, adjustedMax, false, tokenId, params.numLogprobs());
         }
         return tokenId;
+    }
+
+    /** The greatest logit of a row, or NaN when any of them is NaN or infinite. */
+    public float finiteMax(float[] logits, int offset) {
+        return kernels.finiteMax(logits, offset, vocabSize);
     }
 
     /**
@@ -106,9 +126,17 @@ public final class Sampler {
         if (numLogprobs < 0) {
             return null;
         }
-        float max = finiteMax(logits, offset);
-        kernels.expDifferences(logits, offset, vocabSize, max, 1, weights);
-        double logTotal = StrictMath.log(Weights.sum(weights, vocabSize));
+        float max = checked(kernels.max(logits, offset, vocabSize));
+        return score(logits, offset, max, false, targetTokenId, numLogprobs);
+    }
+
+    /** Scores where the greatest logit, and perhaps the weights at temperature 1, are there already. */
+    private TokenLogprobs score(
+            float[] logits, int offset, float max, boolean hasWeights, int targetTokenId, int numLogprobs) {
+        if (!hasWeights) {
+            weigh(logits, offset, max, 1);
+        }
+        double logTotal = StrictMath.log(kernels.sum(weights, vocabSize));
         int numTop = truncation.mostLikely(logits, offset, numLogprobs);
         return report(logits[offset + targetTokenId], targetTokenId, max, 1, logTotal, numTop);
     }
@@ -122,23 +150,23 @@ public final class Sampler {
         if (LogitAdjustments.areNeeded(row)) {
             adjustments.apply(logits, offset, row);
         }
-        float max = finiteMax(logits, offset);
+        float max = checked(kernels.max(logits, offset, vocabSize));
         Arrays.fill(probs, 0, vocabSize, 0);
         if (row.params().isGreedy()) {
             probs[kernels.firstAtLeast(logits, offset, vocabSize, max)] = 1;
             return;
         }
         float scale = scale(row.params());
-        kernels.expDifferences(logits, offset, vocabSize, max, scale, weights);
+        weigh(logits, offset, max, scale);
         if (truncation.isOff(row.params())) {
-            double total = Weights.sum(weights, vocabSize);
+            double total = kernels.sum(weights, vocabSize);
             for (int id = 0; id < vocabSize; id++) {
                 probs[id] = weights[id] / total;
             }
             return;
         }
         int numSurvivors = truncation.apply(logits, offset, max, scale, weights, row.params());
-        double total = Weights.sum(weights, truncation.ids(), numSurvivors);
+        double total = truncation.mass(weights, numSurvivors);
         for (int i = 0; i < numSurvivors; i++) {
             int id = truncation.ids()[i];
             probs[id] = weights[id] / total;
@@ -158,20 +186,87 @@ public final class Sampler {
     private int drawRandomly(float[] logits, int offset, float max, RowSampling row) {
         SamplingParams params = row.params();
         float scale = scale(params);
-        kernels.expDifferences(logits, offset, vocabSize, max, scale, weights);
         boolean wantsProcessed = params.numLogprobs() >= 0 && mode == LogprobsMode.PROCESSED_LOGPROBS;
         if (truncation.isOff(params)) {
-            int tokenId = row.proposal() == null ? gumbel.fromAll(weights, row) : verify(row, -1);
-            if (row.distribution() != null) {
-                normalise(-1, row.distribution());
-            }
-            if (wantsProcessed) {
-                double logTotal = StrictMath.log(Weights.sum(weights, vocabSize));
-                int numTop = truncation.mostLikely(logits, offset, params.numLogprobs());
-                lastLogprobs = report(logits[offset + tokenId], tokenId, max, scale, logTotal, numTop);
-            }
-            return tokenId;
+            return drawFromAll(logits, offset, max, scale, wantsProcessed, row);
         }
+        boolean needsSurvivors =
+                wantsProcessed || row.proposal() != null || row.distribution() != null || truncation.hasTopK(params);
+        if (!needsSurvivors) {
+            int tokenId = drawAndCheck(logits, offset, max, scale, row);
+            if (tokenId >= 0) {
+                return tokenId;
+            }
+        } else if (!truncation.weighsItself(params)) {
+            weigh(logits, offset, max, scale);
+        }
+        return drawFromSurvivors(logits, offset, max, scale, wantsProcessed, row);
+    }
+
+    private void weigh(float[] logits, int offset, float max, float scale) {
+        kernels.expDifferences(logits, offset, vocabSize, max, scale, weights, 0);
+        weightsScale = scale;
+    }
+
+    /** Weighs and draws chunk by chunk, so that what is weighed is read from cache. */
+    private int weighAndDraw(float[] logits, int offset, float max, float scale, RowSampling row) {
+        gumbel.begin(row, row.params().minP());
+        for (int start = 0; start < vocabSize; start += CHUNK) {
+            int length = Math.min(CHUNK, vocabSize - start);
+            kernels.expDifferences(logits, offset + start, length, max, scale, weights, start);
+            gumbel.search(weights, start, start + length);
+        }
+        weightsScale = scale;
+        return gumbel.drawn();
+    }
+
+    private int drawFromAll(
+            float[] logits, int offset, float max, float scale, boolean wantsProcessed, RowSampling row) {
+        int tokenId;
+        if (row.proposal() == null) {
+            tokenId = weighAndDraw(logits, offset, max, scale, row);
+        } else {
+            weigh(logits, offset, max, scale);
+            tokenId = verify(row, -1);
+        }
+        if (row.distribution() != null) {
+            normalise(-1, row.distribution());
+        }
+        if (wantsProcessed) {
+            double logTotal = StrictMath.log(kernels.sum(weights, vocabSize));
+            int numTop = truncation.mostLikely(logits, offset, row.params().numLogprobs());
+            lastLogprobs = report(logits[offset + tokenId], tokenId, max, scale, logTotal, numTop);
+        }
+        return tokenId;
+    }
+
+    /**
+     * Draws by min_p and top_p without truncating. The winner over a set that holds all survivors is the winner over the
+     * survivors if it is one of them. If not, no token that ranks below it survives either, and the next draw is from those
+     * above. Returns -1, the weights computed, where that cannot be told for rounding.
+     */
+    private int drawAndCheck(float[] logits, int offset, float max, float scale, RowSampling row) {
+        SamplingParams params = row.params();
+        int tokenId = weighAndDraw(logits, offset, max, scale, row);
+        while (params.topP() < 1) {
+            switch (truncation.membership(logits, offset, weights, params, tokenId)) {
+                case KEPT:
+                    return tokenId;
+                case UNCERTAIN:
+                    return -1;
+                case CUT:
+                    gumbel.beginAbove(logits, offset, tokenId, row, params.minP());
+                    gumbel.search(weights, 0, vocabSize);
+                    tokenId = gumbel.drawn();
+                    break;
+            }
+        }
+        return tokenId;
+    }
+
+    private int drawFromSurvivors(
+            float[] logits, int offset, float max, float scale, boolean wantsProcessed, RowSampling row) {
+        SamplingParams params = row.params();
         int numSurvivors = truncation.apply(logits, offset, max, scale, weights, params);
         int tokenId = row.proposal() == null
                 ? gumbel.from(truncation.ids(), numSurvivors, weights, row)
@@ -180,7 +275,7 @@ public final class Sampler {
             normalise(numSurvivors, row.distribution());
         }
         if (wantsProcessed) {
-            double logTotal = StrictMath.log(Weights.sum(weights, truncation.ids(), numSurvivors));
+            double logTotal = StrictMath.log(truncation.mass(weights, numSurvivors));
             int numTop = truncation.mostLikelySurvivors(logits, offset, numSurvivors, params.numLogprobs());
             lastLogprobs = report(logits[offset + tokenId], tokenId, max, scale, logTotal, numTop);
         }
@@ -190,13 +285,13 @@ public final class Sampler {
     /** Writes the distribution of the weights, all of them (numSurvivors < 0) or the truncation's survivors'. */
     private void normalise(int numSurvivors, float[] probabilities) {
         if (numSurvivors < 0) {
-            double total = Weights.sum(weights, vocabSize);
+            double total = kernels.sum(weights, vocabSize);
             for (int id = 0; id < vocabSize; id++) {
                 probabilities[id] = (float) (weights[id] / total);
             }
             return;
         }
-        double total = Weights.sum(weights, truncation.ids(), numSurvivors);
+        double total = truncation.mass(weights, numSurvivors);
         Arrays.fill(probabilities, 0, vocabSize, 0);
         for (int i = 0; i < numSurvivors; i++) {
             int id = truncation.ids()[i];
@@ -248,8 +343,7 @@ public final class Sampler {
         System.arraycopy(logits, offset, rawLogits, 0, vocabSize);
     }
 
-    private float finiteMax(float[] logits, int offset) {
-        float max = kernels.max(logits, offset, vocabSize);
+    private static float checked(float max) {
         if (!Float.isFinite(max)) {
             throw new NonFiniteLogitsException(max);
         }

@@ -11,12 +11,16 @@ final class Truncation {
     private static final int SCAN_CHUNK = 1024;
     private static final int NUM_BUCKETS = 512;
     private static final float BUCKETS_PER_UNIT = 24;
+    /** Of the mass: well above the rounding of its sums, which is at most 4e-6 in addMasses and far less in apply. */
+    private static final double UNCERTAIN_SHARE = 0x1p-14;
 
     private final LogitKernels kernels;
     private final int vocabSize;
     private final int[] ids;
     private final long[] keys;
     private final int[] scanned = new int[SCAN_CHUNK + 1];
+    private final float[] gathered = new float[SCAN_CHUNK];
+    private final double[] masses = new double[2];
     private final double[] bucketMass = new double[NUM_BUCKETS];
 
     Truncation(LogitKernels kernels, int vocabSize) {
@@ -31,8 +35,57 @@ final class Truncation {
         return params.topP() >= 1 && params.minP() <= 0 && !hasTopK(params);
     }
 
-    private boolean hasTopK(SamplingParams params) {
+    boolean hasTopK(SamplingParams params) {
         return params.topK() > 0 && params.topK() < vocabSize;
+    }
+
+    /** Whether {@link #apply} computes the weights of those few tokens that need one. */
+    boolean weighsItself(SamplingParams params) {
+        return hasTopK(params) && params.minP() <= 0;
+    }
+
+    /** What is known of a token without truncating. */
+    enum Membership {
+        KEPT,
+        CUT,
+        /** So close to the border that the sums of {@link #apply} have to decide. */
+        UNCERTAIN
+    }
+
+    /**
+     * Whether min_p and top_p leave a token that weighs at least min_p: they do when the tokens that rank above it have
+     * less than top_p of the mass. For settings without top_k.
+     */
+    Membership membership(float[] logits, int offset, float[] weights, SamplingParams params, int tokenId) {
+        masses[0] = 0;
+        masses[1] = 0;
+        float logit = logits[offset + tokenId];
+        // Equal logits rank above where their id is lower.
+        addMasses(logits, offset, weights, 0, tokenId, params.minP(), logit);
+        addMasses(logits, offset, weights, tokenId, vocabSize, params.minP(), Math.nextUp(logit));
+        double missing = params.topP() * masses[0] - masses[1];
+        double uncertainty = UNCERTAIN_SHARE * masses[0];
+        if (missing > uncertainty) {
+            return Membership.KEPT;
+        }
+        return missing < -uncertainty ? Membership.CUT : Membership.UNCERTAIN;
+    }
+
+    private void addMasses(
+            float[] logits, int offset, float[] weights, int from, int to, float minWeight, float minLogit) {
+        for (int start = from; start < to; start += LogitKernels.MAX_MASS_LENGTH) {
+            int length = Math.min(LogitKernels.MAX_MASS_LENGTH, to - start);
+            kernels.addMasses(logits, offset + start, weights, start, length, minWeight, minLogit, masses);
+        }
+    }
+
+    /** The mass of the last {@link #apply}'s survivors. */
+    double mass(float[] weights, int numSurvivors) {
+        double sum = 0;
+        for (int i = 0; i < numSurvivors; i++) {
+            sum += weights[ids[i]];
+        }
+        return sum;
     }
 
     /** The survivors of the last {@link #apply}, in no useful order. Not to be changed. */
@@ -43,7 +96,7 @@ final class Truncation {
     /**
      * Selects.
      *
-     * @param weights by token id: exp((logit - max) × scale)
+     * @param weights by token id: exp((logit - max) × scale); where {@link #weighsItself}, receives those of the survivors
      * @return number of survivors, at least 1
      */
     int apply(float[] logits, int offset, float max, float scale, float[] weights, SamplingParams params) {
@@ -54,20 +107,36 @@ final class Truncation {
         }
         if (hasTopK(params)) {
             numIds = topK(logits, offset, numIds, params.topK());
+            if (weighsItself(params)) {
+                weigh(logits, offset, max, scale, weights, numIds);
+            }
         }
         if (params.topP() < 1) {
             double mass;
             if (numIds < 0) {
-                mass = Weights.sum(weights, vocabSize);
+                mass = kernels.sum(weights, vocabSize);
                 // All tokens below this threshold together weigh less than the tail that is cut off.
                 float threshold = (float) (0.999 * (1 - (double) params.topP()) * mass / vocabSize);
                 numIds = kernels.collectAtLeast(weights, 0, vocabSize, threshold, 0, ids, 0);
             } else {
-                mass = Weights.sum(weights, ids, numIds);
+                mass = mass(weights, numIds);
             }
             numIds = topP(logits, offset, max, scale, weights, numIds, params.topP() * mass);
         }
         return numIds;
+    }
+
+    private void weigh(float[] logits, int offset, float max, float scale, float[] weights, int numIds) {
+        for (int start = 0; start < numIds; start += SCAN_CHUNK) {
+            int length = Math.min(SCAN_CHUNK, numIds - start);
+            for (int i = 0; i < length; i++) {
+                gathered[i] = logits[offset + ids[start + i]];
+            }
+            kernels.expDifferences(gathered, 0, length, max, scale, gathered, 0);
+            for (int i = 0; i < length; i++) {
+                weights[ids[start + i]] = gathered[i];
+            }
+        }
     }
 
     private int topK(float[] logits, int offset, int numIds, int k) {

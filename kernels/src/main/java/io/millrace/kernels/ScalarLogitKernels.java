@@ -24,6 +24,9 @@ final class ScalarLogitKernels implements LogitKernels {
     static final int PHILOX_ROUNDS = 10;
     static final long LOW_32 = 0xFFFFFFFFL;
 
+    /** Running sums of masses. */
+    static final int MASS_SUMS = 16;
+
     @Override
     public float max(float[] values, int offset, int length) {
         float max = Float.NEGATIVE_INFINITY;
@@ -31,6 +34,17 @@ final class ScalarLogitKernels implements LogitKernels {
             max = Math.max(max, values[i]);
         }
         return max;
+    }
+
+    @Override
+    public float finiteMax(float[] values, int offset, int length) {
+        float max = Float.NEGATIVE_INFINITY;
+        float notFinite = 0;
+        for (int i = offset; i < offset + length; i++) {
+            max = Math.max(max, values[i]);
+            notFinite += values[i] - values[i];
+        }
+        return notFinite == 0 ? max : Float.NaN;
     }
 
     @Override
@@ -60,13 +74,10 @@ final class ScalarLogitKernels implements LogitKernels {
     }
 
     @Override
-    public void expDifferences(float[] logits, int offset, int length, float max, float scale, float[] weights) {
-        expDifferences(logits, offset, 0, length, max, scale, weights);
-    }
-
-    static void expDifferences(float[] logits, int offset, int from, int to, float max, float scale, float[] weights) {
-        for (int i = from; i < to; i++) {
-            weights[i] = exp((logits[offset + i] - max) * scale);
+    public void expDifferences(
+            float[] logits, int offset, int length, float max, float scale, float[] weights, int weightsOffset) {
+        for (int i = 0; i < length; i++) {
+            weights[weightsOffset + i] = exp((logits[offset + i] - max) * scale);
         }
     }
 
@@ -85,6 +96,129 @@ final class ScalarLogitKernels implements LogitKernels {
         p = Math.fma(p, r * r, r) + 1f;
         float powerOfTwo = Float.intBitsToFloat((Float.floatToRawIntBits(rounded) << 23) + 0x3f800000);
         return p * powerOfTwo;
+    }
+
+    @Override
+    public double sum(float[] values, int length) {
+        double s0 = 0;
+        double s1 = 0;
+        double s2 = 0;
+        double s3 = 0;
+        double s4 = 0;
+        double s5 = 0;
+        double s6 = 0;
+        double s7 = 0;
+        int i = 0;
+        for (; i + 8 <= length; i += 8) {
+            s0 += values[i];
+            s1 += values[i + 1];
+            s2 += values[i + 2];
+            s3 += values[i + 3];
+            s4 += values[i + 4];
+            s5 += values[i + 5];
+            s6 += values[i + 6];
+            s7 += values[i + 7];
+        }
+        double sum = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7));
+        return addRest(values, i, length, sum);
+    }
+
+    static double addRest(float[] values, int from, int to, double sum) {
+        for (int i = from; i < to; i++) {
+            sum += values[i];
+        }
+        return sum;
+    }
+
+    @Override
+    public void addMasses(
+            float[] logits,
+            int offset,
+            float[] weights,
+            int weightsOffset,
+            int length,
+            float minWeight,
+            float minLogit,
+            double[] masses) {
+        int grouped = length - length % MASS_SUMS;
+        for (int lane = 0; lane < MASS_SUMS; lane++) {
+            float all = 0;
+            float above = 0;
+            for (int i = lane; i < grouped; i += MASS_SUMS) {
+                float weight = weights[weightsOffset + i];
+                if (weight >= minWeight) {
+                    all += weight;
+                    above += logits[offset + i] >= minLogit ? weight : 0;
+                }
+            }
+            masses[0] += all;
+            masses[1] += above;
+        }
+        addRestOfMasses(logits, offset, weights, weightsOffset, grouped, length, minWeight, minLogit, masses);
+    }
+
+    static void addRestOfMasses(
+            float[] logits,
+            int offset,
+            float[] weights,
+            int weightsOffset,
+            int from,
+            int to,
+            float minWeight,
+            float minLogit,
+            double[] masses) {
+        for (int i = from; i < to; i++) {
+            float weight = weights[weightsOffset + i];
+            if (weight >= minWeight) {
+                masses[0] += weight;
+                masses[1] += logits[offset + i] >= minLogit ? weight : 0;
+            }
+        }
+    }
+
+    @Override
+    public int firstPossibleWinner(long key, int c0, int c1, int c3, float[] weights, int from, int to, float bound) {
+        return firstPossibleWinner(key, c0, c1, c3, weights, from, from, to, bound);
+    }
+
+    /** As the interface says, for groups counted from another id than the first to look at. */
+    static int firstPossibleWinner(
+            long key, int c0, int c1, int c3, float[] weights, int groupsFrom, int from, int to, float bound) {
+        for (int id = from; id < to; id += 4) {
+            if (blockMayWin(key, c0, c1, c3, weights, id, Math.min(4, to - id), bound)) {
+                return id - (id - groupsFrom) % WINNER_GROUP;
+            }
+        }
+        return to;
+    }
+
+    /** Philox with its state in variables, for one block of up to four ids. */
+    private static boolean blockMayWin(
+            long key, int c0, int c1, int c3, float[] weights, int id, int numIds, float bound) {
+        long x0 = c0 & LOW_32;
+        long x1 = c1 & LOW_32;
+        long x2 = id >> 2;
+        long x3 = c3 & LOW_32;
+        int k0 = (int) key;
+        int k1 = (int) (key >>> 32);
+        for (int round = 0; round < PHILOX_ROUNDS; round++) {
+            long product0 = PHILOX_M0 * x0;
+            long product1 = PHILOX_M1 * x2;
+            x0 = (product1 >>> 32) ^ x1 ^ (k0 & LOW_32);
+            x1 = product1 & LOW_32;
+            x2 = (product0 >>> 32) ^ x3 ^ (k1 & LOW_32);
+            x3 = product0 & LOW_32;
+            k0 += PHILOX_W0;
+            k1 += PHILOX_W1;
+        }
+        return mayWin(x0, weights[id], bound)
+                || numIds > 1 && mayWin(x1, weights[id + 1], bound)
+                || numIds > 2 && mayWin(x2, weights[id + 2], bound)
+                || numIds > 3 && mayWin(x3, weights[id + 3], bound);
+    }
+
+    private static boolean mayWin(long word, float weight, float bound) {
+        return (float) (~(int) word >>> 1) <= bound * weight;
     }
 
     @Override

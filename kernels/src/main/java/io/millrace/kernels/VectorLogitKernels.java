@@ -2,11 +2,13 @@ package io.millrace.kernels;
 
 import static io.millrace.kernels.ScalarLogitKernels.LOW_32;
 
+import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.IntVector;
 import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorOperators;
+import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
 
 /** {@link LogitKernels} on the CPU's widest vectors. */
@@ -18,6 +20,15 @@ final class VectorLogitKernels implements LogitKernels {
     /** Below 512 bits CPUs have no 64-bit lane multiplication, and the scalar one is faster than its emulation. */
     private static final boolean HAS_LONG_MULTIPLY = LONGS.vectorBitSize() >= 512;
 
+    private static final VectorSpecies<Double> DOUBLES = DoubleVector.SPECIES_PREFERRED;
+    private static final int DOUBLE_LANES = DOUBLES.length();
+    private static final VectorSpecies<Float> HALF_FLOATS =
+            VectorSpecies.of(float.class, VectorShape.forBitSize(FLOATS.vectorBitSize() / 2));
+
+    private static final VectorMask<Float> ODD_PAIRS = VectorMask.fromLong(FLOATS, 0xCCCC);
+    private static final LongVector GROUP_LANES = HAS_LONG_MULTIPLY
+            ? LongVector.fromArray(LONGS, new long[] {0, 4, 1, 5, 2, 6, 3, 7}, 0)
+            : LongVector.zero(LONGS);
     private static final LongVector LANE_NUMBERS = LongVector.zero(LONGS).addIndex(1);
 
     private final ScalarLogitKernels scalar = new ScalarLogitKernels();
@@ -41,6 +52,26 @@ final class VectorLogitKernels implements LogitKernels {
         if (notANumber.compare(VectorOperators.NE, notANumber).anyTrue()) {
             return Float.NaN;
         }
+        for (int lane = 0; lane < LANES; lane++) {
+            result = Math.max(result, max.lane(lane));
+        }
+        return result;
+    }
+
+    @Override
+    public float finiteMax(float[] values, int offset, int length) {
+        int vectorEnd = offset + FLOATS.loopBound(length);
+        FloatVector max = FloatVector.broadcast(FLOATS, Float.NEGATIVE_INFINITY);
+        FloatVector notFinite = FloatVector.zero(FLOATS);
+        for (int i = offset; i < vectorEnd; i += LANES) {
+            FloatVector v = FloatVector.fromArray(FLOATS, values, i);
+            max = max.max(v);
+            notFinite = notFinite.add(v.sub(v)); // 0, or no number for good
+        }
+        if (notFinite.compare(VectorOperators.NE, notFinite).anyTrue()) {
+            return Float.NaN;
+        }
+        float result = scalar.finiteMax(values, vectorEnd, offset + length - vectorEnd);
         for (int lane = 0; lane < LANES; lane++) {
             result = Math.max(result, max.lane(lane));
         }
@@ -86,14 +117,22 @@ final class VectorLogitKernels implements LogitKernels {
     }
 
     @Override
-    public void expDifferences(float[] logits, int offset, int length, float max, float scale, float[] weights) {
+    public void expDifferences(
+            float[] logits, int offset, int length, float max, float scale, float[] weights, int weightsOffset) {
         int vectorLength = FLOATS.loopBound(length);
         for (int i = 0; i < vectorLength; i += LANES) {
             FloatVector x =
                     FloatVector.fromArray(FLOATS, logits, offset + i).sub(max).mul(scale);
-            exp(x).intoArray(weights, i);
+            exp(x).intoArray(weights, weightsOffset + i);
         }
-        ScalarLogitKernels.expDifferences(logits, offset, vectorLength, length, max, scale, weights);
+        scalar.expDifferences(
+                logits,
+                offset + vectorLength,
+                length - vectorLength,
+                max,
+                scale,
+                weights,
+                weightsOffset + vectorLength);
     }
 
     private static FloatVector exp(FloatVector x) {
@@ -113,6 +152,136 @@ final class VectorLogitKernels implements LogitKernels {
                 rounded.reinterpretAsInts().lanewise(VectorOperators.LSHL, 23).add(0x3f800000);
         VectorMask<Float> isInRange = x.compare(VectorOperators.GE, ScalarLogitKernels.MIN_EXPONENT);
         return FloatVector.zero(FLOATS).blend(p.mul(exponent.reinterpretAsFloats()), isInRange);
+    }
+
+    @Override
+    public double sum(float[] values, int length) {
+        int vectorLength = length & -8;
+        DoubleVector low = DoubleVector.zero(DOUBLES);
+        DoubleVector high = DoubleVector.zero(DOUBLES);
+        for (int i = 0; i < vectorLength; i += 8) {
+            low = low.add(doubles(values, i));
+            if (DOUBLE_LANES < 8) {
+                high = high.add(doubles(values, i + 4));
+            }
+        }
+        double sum;
+        if (DOUBLE_LANES < 8) {
+            sum = ((low.lane(0) + low.lane(1)) + (low.lane(2) + low.lane(3)))
+                    + ((high.lane(0) + high.lane(1)) + (high.lane(2) + high.lane(3)));
+        } else {
+            sum = ((low.lane(0) + low.lane(1)) + (low.lane(2) + low.lane(3)))
+                    + ((low.lane(4) + low.lane(5)) + (low.lane(6) + low.lane(7)));
+        }
+        return ScalarLogitKernels.addRest(values, vectorLength, length, sum);
+    }
+
+    private static DoubleVector doubles(float[] values, int at) {
+        return (DoubleVector)
+                FloatVector.fromArray(HALF_FLOATS, values, at).convertShape(VectorOperators.F2D, DOUBLES, 0);
+    }
+
+    @Override
+    public void addMasses(
+            float[] logits,
+            int offset,
+            float[] weights,
+            int weightsOffset,
+            int length,
+            float minWeight,
+            float minLogit,
+            double[] masses) {
+        int vectorLength = length & -ScalarLogitKernels.MASS_SUMS;
+        FloatVector all = FloatVector.zero(FLOATS);
+        FloatVector above = FloatVector.zero(FLOATS);
+        FloatVector allHigh = FloatVector.zero(FLOATS);
+        FloatVector aboveHigh = FloatVector.zero(FLOATS);
+        for (int i = 0; i < vectorLength; i += ScalarLogitKernels.MASS_SUMS) {
+            FloatVector w = atLeast(weights, weightsOffset + i, minWeight);
+            all = all.add(w);
+            above = above.add(whereAtLeast(logits, offset + i, minLogit, w));
+            if (LANES < ScalarLogitKernels.MASS_SUMS) {
+                FloatVector wHigh = atLeast(weights, weightsOffset + i + LANES, minWeight);
+                allHigh = allHigh.add(wHigh);
+                aboveHigh = aboveHigh.add(whereAtLeast(logits, offset + i + LANES, minLogit, wHigh));
+            }
+        }
+        for (int lane = 0; lane < LANES; lane++) {
+            masses[0] += all.lane(lane);
+            masses[1] += above.lane(lane);
+        }
+        if (LANES < ScalarLogitKernels.MASS_SUMS) {
+            for (int lane = 0; lane < LANES; lane++) {
+                masses[0] += allHigh.lane(lane);
+                masses[1] += aboveHigh.lane(lane);
+            }
+        }
+        ScalarLogitKernels.addRestOfMasses(
+                logits, offset, weights, weightsOffset, vectorLength, length, minWeight, minLogit, masses);
+    }
+
+    private static FloatVector atLeast(float[] values, int at, float min) {
+        FloatVector v = FloatVector.fromArray(FLOATS, values, at);
+        return FloatVector.zero(FLOATS).blend(v, v.compare(VectorOperators.GE, min));
+    }
+
+    private static FloatVector whereAtLeast(float[] values, int at, float min, FloatVector w) {
+        FloatVector v = FloatVector.fromArray(FLOATS, values, at);
+        return FloatVector.zero(FLOATS).blend(w, v.compare(VectorOperators.GE, min));
+    }
+
+    @Override
+    public int firstPossibleWinner(long key, int c0, int c1, int c3, float[] weights, int from, int to, float bound) {
+        int id = from;
+        if (HAS_LONG_MULTIPLY) {
+            for (; id + WINNER_GROUP <= to; id += WINNER_GROUP) {
+                if (groupMayWin(key, c0, c1, c3, weights, id, bound)) {
+                    return id;
+                }
+            }
+        }
+        return ScalarLogitKernels.firstPossibleWinner(key, c0, c1, c3, weights, from, id, to, bound);
+    }
+
+    /**
+     * One Philox block per lane of 64 bits, in the order 0 4 1 5 2 6 3 7: then weights come to the lanes of their ids by
+     * loads at four places, of which two and two are blended, and nothing is permuted.
+     */
+    private static boolean groupMayWin(long key, int c0, int c1, int c3, float[] weights, int id, float bound) {
+        LongVector x0 = LongVector.broadcast(LONGS, c0 & LOW_32);
+        LongVector x1 = LongVector.broadcast(LONGS, c1 & LOW_32);
+        LongVector x2 = GROUP_LANES.add(id >> 2);
+        LongVector x3 = LongVector.broadcast(LONGS, c3 & LOW_32);
+        int k0 = (int) key;
+        int k1 = (int) (key >>> 32);
+        for (int round = 0; round < ScalarLogitKernels.PHILOX_ROUNDS; round++) {
+            LongVector product0 = x0.mul(ScalarLogitKernels.PHILOX_M0);
+            LongVector product1 = x2.mul(ScalarLogitKernels.PHILOX_M1);
+            x0 = product1.lanewise(VectorOperators.LSHR, 32)
+                    .lanewise(VectorOperators.XOR, x1)
+                    .lanewise(VectorOperators.XOR, k0 & LOW_32);
+            x1 = product1.and(LOW_32);
+            x2 = product0.lanewise(VectorOperators.LSHR, 32)
+                    .lanewise(VectorOperators.XOR, x3)
+                    .lanewise(VectorOperators.XOR, k1 & LOW_32);
+            x3 = product0.and(LOW_32);
+            k0 += ScalarLogitKernels.PHILOX_W0;
+            k1 += ScalarLogitKernels.PHILOX_W1;
+        }
+        FloatVector first = FloatVector.fromArray(FLOATS, weights, id)
+                .blend(FloatVector.fromArray(FLOATS, weights, id + 14), ODD_PAIRS);
+        FloatVector second = FloatVector.fromArray(FLOATS, weights, id + 2)
+                .blend(FloatVector.fromArray(FLOATS, weights, id + 16), ODD_PAIRS);
+        return halfComplements(x0, x1)
+                .compare(VectorOperators.LE, first.mul(bound))
+                .or(halfComplements(x2, x3).compare(VectorOperators.LE, second.mul(bound)))
+                .anyTrue();
+    }
+
+    private static FloatVector halfComplements(LongVector even, LongVector odd) {
+        IntVector words = even.or(odd.lanewise(VectorOperators.LSHL, 32)).reinterpretAsInts();
+        IntVector halves = words.lanewise(VectorOperators.LSHR, 1).lanewise(VectorOperators.XOR, 0x7fffffff);
+        return (FloatVector) halves.convert(VectorOperators.I2F, 0);
     }
 
     @Override

@@ -48,10 +48,10 @@ class LogitKernelsTest {
         float[] expected = new float[length];
         float[] actual = new float[length];
         float reference = length == 0 ? 0 : max;
-        scalar.expDifferences(logits, offset, length, reference, 0.7f, expected);
+        scalar.expDifferences(logits, offset, length, reference, 0.7f, expected, 0);
         // Often enough that compiled code runs too, not the interpreter alone.
         for (int i = 0; i < 200; i++) {
-            fastest.expDifferences(logits, offset, length, reference, 0.7f, actual);
+            fastest.expDifferences(logits, offset, length, reference, 0.7f, actual, 0);
         }
         assertArrayEquals(bits(expected), bits(actual));
     }

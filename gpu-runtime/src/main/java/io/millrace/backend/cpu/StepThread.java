@@ -329,7 +329,8 @@ final class StepThread implements AutoCloseable {
     private void sample(int index, int offset) {
         LogitsRow wanted = step.logitsRow(index);
         step.observe(index, offset);
-        if (!kernels.isFinite(step.logits, offset, spec.vocabSize())) {
+        float max = sampler.finiteMax(step.logits, offset);
+        if (Float.isNaN(max)) {
             step.noteFault(wanted.tokenIndex(), "the model's logits are not finite (NaN or infinity)", null);
             return;
         }
@@ -338,7 +339,7 @@ final class StepThread implements AutoCloseable {
                 TokenLogprobs scored = sampler.score(step.logits, offset, wanted.targetTokenId(), wanted.numLogprobs());
                 step.storeResult(index, wanted.targetTokenId(), scored);
             } else {
-                int id = sampler.draw(step.logits, offset, wanted.sampling());
+                int id = sampler.draw(step.logits, offset, max, wanted.sampling());
                 step.storeResult(index, id, wanted.numLogprobs() >= 0 ? sampler.lastLogprobs() : null);
             }
         } catch (RuntimeException e) {
