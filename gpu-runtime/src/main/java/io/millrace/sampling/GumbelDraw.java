@@ -71,33 +71,39 @@ final class GumbelDraw {
 
     private int fromAll(float[] weights, RowSampling row, int ofStream) {
         start(row, ofStream);
-        search(weights, 0, vocabSize);
+        search(weights);
         return bestId;
     }
 
-    /** Begins a draw from the tokens that weigh at least minWeight; {@link #search} is to see every id. */
-    void begin(RowSampling row, float atLeast) {
+    /** Draws from the tokens that weigh at least atLeast, of which there is one. */
+    int fromHeavy(float[] weights, float atLeast, RowSampling row) {
         start(row, DRAW_STREAM);
         minWeight = atLeast;
+        search(weights);
+        return bestId;
     }
 
-    /** Begins a draw from the tokens that weigh at least minWeight and rank above a given one. */
-    void beginAbove(float[] ofLogits, int offset, int tokenId, RowSampling row, float atLeast) {
-        begin(row, atLeast);
+    /** Draws from those that rank above a given token as well, which is not the first of all. */
+    int fromHeavyAbove(float[] ofLogits, int offset, int tokenId, float[] weights, float atLeast, RowSampling row) {
+        start(row, DRAW_STREAM);
+        minWeight = atLeast;
         logits = ofLogits;
         logitsOffset = offset;
         cutKey = TokenKeys.key(ofLogits[offset + tokenId], tokenId);
+        search(weights);
+        return bestId;
     }
 
-    /** Offers the ids from … to - 1, from a multiple of 4; weights by id. Ranges may come in any order. */
-    void search(float[] weights, int from, int to) {
-        int id = from;
+    /** Offers whole groups of ids in which one may win; the kernel passes over the others. */
+    private void search(float[] weights) {
+        int id = 0;
         while (true) {
-            id = kernels.firstPossibleWinner(seed, sampleIndex, outputPosition, stream, weights, id, to, bound());
-            if (id >= to) {
+            id = kernels.firstPossibleWinner(
+                    seed, sampleIndex, outputPosition, stream, weights, id, vocabSize, minWeight, bound());
+            if (id >= vocabSize) {
                 return;
             }
-            int end = Math.min(id + LogitKernels.WINNER_GROUP, to);
+            int end = Math.min(id + LogitKernels.WINNER_GROUP, vocabSize);
             int firstBlock = id >> 2;
             kernels.philoxBlocks(
                     seed, sampleIndex, outputPosition, firstBlock, stream, (end - id + 3) >> 2, planes, GROUP_BLOCKS);
@@ -110,11 +116,6 @@ final class GumbelDraw {
     /** In halves of 2^-32, and a little more than exact: the kernel works in floats. */
     private float bound() {
         return (float) (best * BOUND_MARGIN) * 0x1p31f;
-    }
-
-    /** The token drawn from what was searched since the draw began. */
-    int drawn() {
-        return bestId;
     }
 
     /** Draws from ids[0 … numIds), in any order. */
@@ -150,7 +151,7 @@ final class GumbelDraw {
         sampleIndex = row.sampleIndex();
         outputPosition = row.outputPosition();
         bestId = -1;
-        minWeight = 0;
+        minWeight = Float.MIN_VALUE; // whole groups that weigh nothing are passed over
         logits = null;
         best = Double.POSITIVE_INFINITY;
     }

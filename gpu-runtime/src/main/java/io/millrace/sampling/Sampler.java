@@ -21,8 +21,6 @@ public final class Sampler {
     /** Keeps (logit - max) × 1 / temperature away from 0 × infinity; such temperatures are greedy in effect. */
     private static final float MAX_SCALE = 1e30f;
 
-    private static final int CHUNK = 2048;
-
     private final int vocabSize;
     private final LogprobsMode mode;
     private final LogitKernels kernels;
@@ -32,6 +30,9 @@ public final class Sampler {
     private final float[] weights;
     /** At which scale the weights of all tokens are there; NaN where they are not. */
     private float weightsScale;
+
+    /** The sum of these weights. */
+    private double mass;
 
     /** The row as the model gave it, where bias or penalties overwrite it and raw log probabilities are asked for. */
     private float[] rawLogits;
@@ -136,7 +137,7 @@ public final class Sampler {
         if (!hasWeights) {
             weigh(logits, offset, max, 1);
         }
-        double logTotal = StrictMath.log(kernels.sum(weights, vocabSize));
+        double logTotal = StrictMath.log(mass);
         int numTop = truncation.mostLikely(logits, offset, numLogprobs);
         return report(logits[offset + targetTokenId], targetTokenId, max, 1, logTotal, numTop);
     }
@@ -159,13 +160,12 @@ public final class Sampler {
         float scale = scale(row.params());
         weigh(logits, offset, max, scale);
         if (truncation.isOff(row.params())) {
-            double total = kernels.sum(weights, vocabSize);
             for (int id = 0; id < vocabSize; id++) {
-                probs[id] = weights[id] / total;
+                probs[id] = weights[id] / mass;
             }
             return;
         }
-        int numSurvivors = truncation.apply(logits, offset, max, scale, weights, row.params());
+        int numSurvivors = truncation.apply(logits, offset, max, scale, weights, mass, row.params());
         double total = truncation.mass(weights, numSurvivors);
         for (int i = 0; i < numSurvivors; i++) {
             int id = truncation.ids()[i];
@@ -204,36 +204,19 @@ public final class Sampler {
     }
 
     private void weigh(float[] logits, int offset, float max, float scale) {
-        kernels.expDifferences(logits, offset, vocabSize, max, scale, weights, 0);
+        mass = kernels.expDifferences(logits, offset, vocabSize, max, scale, weights, 0);
         weightsScale = scale;
-    }
-
-    /** Weighs and draws chunk by chunk, so that what is weighed is read from cache. */
-    private int weighAndDraw(float[] logits, int offset, float max, float scale, RowSampling row) {
-        gumbel.begin(row, row.params().minP());
-        for (int start = 0; start < vocabSize; start += CHUNK) {
-            int length = Math.min(CHUNK, vocabSize - start);
-            kernels.expDifferences(logits, offset + start, length, max, scale, weights, start);
-            gumbel.search(weights, start, start + length);
-        }
-        weightsScale = scale;
-        return gumbel.drawn();
     }
 
     private int drawFromAll(
             float[] logits, int offset, float max, float scale, boolean wantsProcessed, RowSampling row) {
-        int tokenId;
-        if (row.proposal() == null) {
-            tokenId = weighAndDraw(logits, offset, max, scale, row);
-        } else {
-            weigh(logits, offset, max, scale);
-            tokenId = verify(row, -1);
-        }
+        weigh(logits, offset, max, scale);
+        int tokenId = row.proposal() == null ? gumbel.fromAll(weights, row) : verify(row, -1);
         if (row.distribution() != null) {
             normalise(-1, row.distribution());
         }
         if (wantsProcessed) {
-            double logTotal = StrictMath.log(kernels.sum(weights, vocabSize));
+            double logTotal = StrictMath.log(mass);
             int numTop = truncation.mostLikely(logits, offset, row.params().numLogprobs());
             lastLogprobs = report(logits[offset + tokenId], tokenId, max, scale, logTotal, numTop);
         }
@@ -247,19 +230,15 @@ public final class Sampler {
      */
     private int drawAndCheck(float[] logits, int offset, float max, float scale, RowSampling row) {
         SamplingParams params = row.params();
-        int tokenId = weighAndDraw(logits, offset, max, scale, row);
+        weigh(logits, offset, max, scale);
+        float minWeight = truncation.minWeight(mass, params);
+        int tokenId = gumbel.fromHeavy(weights, minWeight, row);
         while (params.topP() < 1) {
-            switch (truncation.membership(logits, offset, weights, params, tokenId)) {
-                case KEPT:
-                    return tokenId;
-                case UNCERTAIN:
-                    return -1;
-                case CUT:
-                    gumbel.beginAbove(logits, offset, tokenId, row, params.minP());
-                    gumbel.search(weights, 0, vocabSize);
-                    tokenId = gumbel.drawn();
-                    break;
+            Truncation.Membership membership = truncation.membership(logits, offset, weights, params, tokenId);
+            if (membership != Truncation.Membership.CUT) {
+                return membership == Truncation.Membership.KEPT ? tokenId : -1;
             }
+            tokenId = gumbel.fromHeavyAbove(logits, offset, tokenId, weights, minWeight, row);
         }
         return tokenId;
     }
@@ -267,7 +246,7 @@ public final class Sampler {
     private int drawFromSurvivors(
             float[] logits, int offset, float max, float scale, boolean wantsProcessed, RowSampling row) {
         SamplingParams params = row.params();
-        int numSurvivors = truncation.apply(logits, offset, max, scale, weights, params);
+        int numSurvivors = truncation.apply(logits, offset, max, scale, weights, mass, params);
         int tokenId = row.proposal() == null
                 ? gumbel.from(truncation.ids(), numSurvivors, weights, row)
                 : verify(row, numSurvivors);
@@ -285,9 +264,8 @@ public final class Sampler {
     /** Writes the distribution of the weights, all of them (numSurvivors < 0) or the truncation's survivors'. */
     private void normalise(int numSurvivors, float[] probabilities) {
         if (numSurvivors < 0) {
-            double total = kernels.sum(weights, vocabSize);
             for (int id = 0; id < vocabSize; id++) {
-                probabilities[id] = (float) (weights[id] / total);
+                probabilities[id] = (float) (weights[id] / mass);
             }
             return;
         }

@@ -9,6 +9,9 @@ import java.util.Arrays;
  */
 final class Truncation {
     private static final int SCAN_CHUNK = 1024;
+    /** Keys beyond the k wanted at which the k greatest are selected: early, so that the threshold soon leaves out most. */
+    private static final int MIN_EXCESS = 128;
+
     private static final int NUM_BUCKETS = 512;
     private static final float BUCKETS_PER_UNIT = 24;
     /** Of the mass: well above the rounding of its sums, which is at most 4e-6 in addMasses and far less in apply. */
@@ -42,6 +45,15 @@ final class Truncation {
     /** Whether {@link #apply} computes the weights of those few tokens that need one. */
     boolean weighsItself(SamplingParams params) {
         return hasTopK(params) && params.minP() <= 0;
+    }
+
+    /** What every survivor weighs at least, for settings without top_k: cheap to tell, and far from all that is cut. */
+    float minWeight(double mass, SamplingParams params) {
+        if (params.minP() > 0 || params.topP() >= 1) {
+            return params.minP();
+        }
+        // All tokens below this threshold together weigh less than the tail that is cut off.
+        return (float) (0.999 * (1 - (double) params.topP()) * mass / vocabSize);
     }
 
     /** What is known of a token without truncating. */
@@ -97,9 +109,10 @@ final class Truncation {
      * Selects.
      *
      * @param weights by token id: exp((logit - max) × scale); where {@link #weighsItself}, receives those of the survivors
+     * @param mass the sum of all weights; not read where {@link #weighsItself}
      * @return number of survivors, at least 1
      */
-    int apply(float[] logits, int offset, float max, float scale, float[] weights, SamplingParams params) {
+    int apply(float[] logits, int offset, float max, float scale, float[] weights, double mass, SamplingParams params) {
         int numIds = -1;
         if (params.minP() > 0) {
             // The most likely token weighs exactly 1.
@@ -112,16 +125,13 @@ final class Truncation {
             }
         }
         if (params.topP() < 1) {
-            double mass;
+            double offered = mass;
             if (numIds < 0) {
-                mass = kernels.sum(weights, vocabSize);
-                // All tokens below this threshold together weigh less than the tail that is cut off.
-                float threshold = (float) (0.999 * (1 - (double) params.topP()) * mass / vocabSize);
-                numIds = kernels.collectAtLeast(weights, 0, vocabSize, threshold, 0, ids, 0);
+                numIds = kernels.collectAtLeast(weights, 0, vocabSize, minWeight(mass, params), 0, ids, 0);
             } else {
-                mass = mass(weights, numIds);
+                offered = mass(weights, numIds);
             }
-            numIds = topP(logits, offset, max, scale, weights, numIds, params.topP() * mass);
+            numIds = topP(logits, offset, max, scale, weights, numIds, params.topP() * offered);
         }
         return numIds;
     }
@@ -167,7 +177,7 @@ final class Truncation {
                 int id = scanned[i];
                 keys[numKeys++] = TokenKeys.key(logits[offset + id], id);
             }
-            if (numKeys >= k + SCAN_CHUNK) {
+            if (numKeys >= k + Math.max(k, MIN_EXCESS)) {
                 TokenKeys.selectGreatest(keys, numKeys, k);
                 numKeys = k;
                 threshold = TokenKeys.logit(keys[k - 1]);

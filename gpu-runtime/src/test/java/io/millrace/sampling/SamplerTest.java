@@ -50,6 +50,67 @@ class SamplerTest {
         }
     }
 
+    /** Whoever asks for the distribution drawn from makes the sampler truncate before it draws. */
+    @ParameterizedTest(name = "seed {0}")
+    @ValueSource(longs = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
+    void drawingFirstGivesTheTokenOfTruncatingFirst(long seed) {
+        Random random = new Random(seed);
+        int[] sizes = {1, 2, 5, 33, 64, 320, 1000, 3001, 50_000};
+        for (int size : sizes) {
+            Sampler early = new Sampler(size, LogprobsMode.RAW_LOGPROBS);
+            Sampler plain = new Sampler(size, LogprobsMode.RAW_LOGPROBS, LogitKernels.scalar());
+            Sampler late = new Sampler(size, LogprobsMode.PROCESSED_LOGPROBS);
+            int numSteps = size > 10_000 ? 20 : 120;
+            for (int step = 0; step < numSteps; step++) {
+                float[] logits = randomLogits(random, size);
+                if (random.nextInt(4) == 0) {
+                    Arrays.fill(logits, 0, random.nextInt(size) + 1, logits[0]); // ties
+                }
+                RowSampling any = randomRow(random, size);
+                SamplingParams.Builder params = any.params().toBuilder();
+                float[] topPs = {0.001f, 0.25f, 0.5f, 0.95f, 0.999f, 0.99999994f};
+                if (random.nextInt(3) > 0) {
+                    params.topP(topPs[random.nextInt(topPs.length)]).topK(0);
+                }
+                RowSampling row = with(params.build(), any);
+                RowSampling scored = with(params.numLogprobs(0).build(), any);
+                int expected = late.draw(logits.clone(), 0, scored);
+                String where = "seed " + seed + ", vocabulary " + size + ", step " + step + ", " + row.params();
+                assertEquals(expected, early.draw(logits.clone(), 0, row), where);
+                assertEquals(expected, plain.draw(logits.clone(), 0, row), where);
+            }
+        }
+    }
+
+    private static RowSampling with(SamplingParams params, RowSampling row) {
+        return new RowSampling(
+                params,
+                row.sampleIndex(),
+                row.outputPosition(),
+                row.tokenIds(),
+                row.numPromptTokens(),
+                row.numTokens(),
+                row.suppressedTokenIds());
+    }
+
+    @Test
+    void rawLogprobsDoNotDependOnHowTheTokenWasDrawn() {
+        Random random = new Random(6);
+        for (int step = 0; step < 100; step++) {
+            float[] logits = randomLogits(random, 700);
+            SamplingParams.Builder params =
+                    SamplingParams.builder().seed(step).numLogprobs(3).temperature(step % 3 * 0.5f);
+            params.topP(step % 2 == 0 ? 1 : 0.8f).topK(step % 5 == 0 ? 20 : 0);
+            Sampler sampler = new Sampler(700, LogprobsMode.RAW_LOGPROBS);
+            int drawn = sampler.draw(logits, 0, row(params.build(), 0, 0));
+            TokenLogprobs reported = sampler.lastLogprobs();
+            TokenLogprobs scored = new Sampler(700, LogprobsMode.RAW_LOGPROBS).score(logits, 0, drawn, 3);
+            assertEquals(scored.logprob(), reported.logprob(), 0);
+            assertArrayEquals(scored.topTokenIds(), reported.topTokenIds());
+            assertArrayEquals(scored.topLogprobs(), reported.topLogprobs());
+        }
+    }
+
     @Test
     void drawsAreIndependentOfPlaceNeighboursAndHistory() {
         int vocabSize = 1000;

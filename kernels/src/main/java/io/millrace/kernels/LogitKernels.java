@@ -52,12 +52,10 @@ public interface LogitKernels {
      *
      * @param max at least every logit; finite
      * @param scale above 0
+     * @return the sum of these weights in double: eight running sums, then a tree, then the remainder
      */
-    void expDifferences(
+    double expDifferences(
             float[] logits, int offset, int length, float max, float scale, float[] weights, int weightsOffset);
-
-    /** The sum of values[0 … length) in double: eight running sums, then a tree, then the remainder. */
-    double sum(float[] values, int length);
 
     /**
      * Adds the weights that are at least minWeight to masses[0], and of these the ones whose logit is at least minLogit to
@@ -87,11 +85,15 @@ public interface LogitKernels {
      * of an id is word id mod 4 of Philox block (c0, c1, id / 4, c3); c = 2^32 - 1 - number. The id may win when
      * floor(c / 2), rounded to a float, is at most bound × weight.
      *
+     * <p>A group in which no id may win is never given; one that is given holds an id that may win but for minWeight.
+     *
      * @param weights by id
      * @param from first id, a multiple of 4
+     * @param minWeight ids that weigh less cannot win: groups of such ids cost next to nothing
      * @param bound above 0; infinity lets every weight above 0 pass
      * @return the first id of the first group of {@link #WINNER_GROUP} ids, counted from the first, in which one may win;
      *     to when there is none
      */
-    int firstPossibleWinner(long key, int c0, int c1, int c3, float[] weights, int from, int to, float bound);
+    int firstPossibleWinner(
+            long key, int c0, int c1, int c3, float[] weights, int from, int to, float minWeight, float bound);
 }

@@ -74,11 +74,39 @@ final class ScalarLogitKernels implements LogitKernels {
     }
 
     @Override
-    public void expDifferences(
+    public double expDifferences(
             float[] logits, int offset, int length, float max, float scale, float[] weights, int weightsOffset) {
         for (int i = 0; i < length; i++) {
             weights[weightsOffset + i] = exp((logits[offset + i] - max) * scale);
         }
+        return sum(weights, weightsOffset, length);
+    }
+
+    private static double sum(float[] values, int offset, int length) {
+        double s0 = 0;
+        double s1 = 0;
+        double s2 = 0;
+        double s3 = 0;
+        double s4 = 0;
+        double s5 = 0;
+        double s6 = 0;
+        double s7 = 0;
+        int i = offset;
+        for (; i + 8 <= offset + length; i += 8) {
+            s0 += values[i];
+            s1 += values[i + 1];
+            s2 += values[i + 2];
+            s3 += values[i + 3];
+            s4 += values[i + 4];
+            s5 += values[i + 5];
+            s6 += values[i + 6];
+            s7 += values[i + 7];
+        }
+        double sum = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7));
+        for (; i < offset + length; i++) {
+            sum += values[i];
+        }
+        return sum;
     }
 
     static float exp(float x) {
@@ -96,38 +124,6 @@ final class ScalarLogitKernels implements LogitKernels {
         p = Math.fma(p, r * r, r) + 1f;
         float powerOfTwo = Float.intBitsToFloat((Float.floatToRawIntBits(rounded) << 23) + 0x3f800000);
         return p * powerOfTwo;
-    }
-
-    @Override
-    public double sum(float[] values, int length) {
-        double s0 = 0;
-        double s1 = 0;
-        double s2 = 0;
-        double s3 = 0;
-        double s4 = 0;
-        double s5 = 0;
-        double s6 = 0;
-        double s7 = 0;
-        int i = 0;
-        for (; i + 8 <= length; i += 8) {
-            s0 += values[i];
-            s1 += values[i + 1];
-            s2 += values[i + 2];
-            s3 += values[i + 3];
-            s4 += values[i + 4];
-            s5 += values[i + 5];
-            s6 += values[i + 6];
-            s7 += values[i + 7];
-        }
-        double sum = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7));
-        return addRest(values, i, length, sum);
-    }
-
-    static double addRest(float[] values, int from, int to, double sum) {
-        for (int i = from; i < to; i++) {
-            sum += values[i];
-        }
-        return sum;
     }
 
     @Override
@@ -177,16 +173,17 @@ final class ScalarLogitKernels implements LogitKernels {
     }
 
     @Override
-    public int firstPossibleWinner(long key, int c0, int c1, int c3, float[] weights, int from, int to, float bound) {
-        return firstPossibleWinner(key, c0, c1, c3, weights, from, from, to, bound);
-    }
-
-    /** As the interface says, for groups counted from another id than the first to look at. */
-    static int firstPossibleWinner(
-            long key, int c0, int c1, int c3, float[] weights, int groupsFrom, int from, int to, float bound) {
-        for (int id = from; id < to; id += 4) {
-            if (blockMayWin(key, c0, c1, c3, weights, id, Math.min(4, to - id), bound)) {
-                return id - (id - groupsFrom) % WINNER_GROUP;
+    public int firstPossibleWinner(
+            long key, int c0, int c1, int c3, float[] weights, int from, int to, float minWeight, float bound) {
+        for (int group = from; group < to; group += WINNER_GROUP) {
+            int end = Math.min(group + WINNER_GROUP, to);
+            if (firstAtLeast(weights, group, end - group, minWeight) < 0) {
+                continue;
+            }
+            for (int id = group; id < end; id += 4) {
+                if (blockMayWin(key, c0, c1, c3, weights, id, Math.min(4, end - id), bound)) {
+                    return group;
+                }
             }
         }
         return to;

@@ -21,7 +21,6 @@ final class VectorLogitKernels implements LogitKernels {
     private static final boolean HAS_LONG_MULTIPLY = LONGS.vectorBitSize() >= 512;
 
     private static final VectorSpecies<Double> DOUBLES = DoubleVector.SPECIES_PREFERRED;
-    private static final int DOUBLE_LANES = DOUBLES.length();
     private static final VectorSpecies<Float> HALF_FLOATS =
             VectorSpecies.of(float.class, VectorShape.forBitSize(FLOATS.vectorBitSize() / 2));
 
@@ -116,66 +115,63 @@ final class VectorLogitKernels implements LogitKernels {
         return end - destination;
     }
 
+    // In one piece, and so too long for C2 to inline into its callers, where it would run out of budget in the middle
+    // of the
+    // vector operations and box them.
     @Override
-    public void expDifferences(
+    public double expDifferences(
             float[] logits, int offset, int length, float max, float scale, float[] weights, int weightsOffset) {
         int vectorLength = FLOATS.loopBound(length);
+        FloatVector rounder = FloatVector.broadcast(FLOATS, ScalarLogitKernels.ROUNDER);
+        DoubleVector low = DoubleVector.zero(DOUBLES);
+        DoubleVector high = DoubleVector.zero(DOUBLES);
         for (int i = 0; i < vectorLength; i += LANES) {
             FloatVector x =
                     FloatVector.fromArray(FLOATS, logits, offset + i).sub(max).mul(scale);
-            exp(x).intoArray(weights, weightsOffset + i);
-        }
-        scalar.expDifferences(
-                logits,
-                offset + vectorLength,
-                length - vectorLength,
-                max,
-                scale,
-                weights,
-                weightsOffset + vectorLength);
-    }
-
-    private static FloatVector exp(FloatVector x) {
-        FloatVector rounder = FloatVector.broadcast(FLOATS, ScalarLogitKernels.ROUNDER);
-        FloatVector rounded = x.fma(FloatVector.broadcast(FLOATS, ScalarLogitKernels.LOG2_E), rounder);
-        FloatVector n = rounded.sub(rounder);
-        FloatVector r = n.fma(FloatVector.broadcast(FLOATS, ScalarLogitKernels.MINUS_LN2_HIGH), x);
-        r = n.fma(FloatVector.broadcast(FLOATS, ScalarLogitKernels.MINUS_LN2_LOW), r);
-        FloatVector p = FloatVector.broadcast(FLOATS, ScalarLogitKernels.P5)
-                .fma(r, FloatVector.broadcast(FLOATS, ScalarLogitKernels.P4));
-        p = p.fma(r, FloatVector.broadcast(FLOATS, ScalarLogitKernels.P3));
-        p = p.fma(r, FloatVector.broadcast(FLOATS, ScalarLogitKernels.P2));
-        p = p.fma(r, FloatVector.broadcast(FLOATS, ScalarLogitKernels.P1));
-        p = p.fma(r, FloatVector.broadcast(FLOATS, ScalarLogitKernels.P0));
-        p = p.fma(r.mul(r), r).add(1f);
-        IntVector exponent =
-                rounded.reinterpretAsInts().lanewise(VectorOperators.LSHL, 23).add(0x3f800000);
-        VectorMask<Float> isInRange = x.compare(VectorOperators.GE, ScalarLogitKernels.MIN_EXPONENT);
-        return FloatVector.zero(FLOATS).blend(p.mul(exponent.reinterpretAsFloats()), isInRange);
-    }
-
-    @Override
-    public double sum(float[] values, int length) {
-        int vectorLength = length & -8;
-        DoubleVector low = DoubleVector.zero(DOUBLES);
-        DoubleVector high = DoubleVector.zero(DOUBLES);
-        for (int i = 0; i < vectorLength; i += 8) {
-            low = low.add(doubles(values, i));
-            if (DOUBLE_LANES < 8) {
-                high = high.add(doubles(values, i + 4));
+            FloatVector rounded = x.fma(FloatVector.broadcast(FLOATS, ScalarLogitKernels.LOG2_E), rounder);
+            FloatVector n = rounded.sub(rounder);
+            FloatVector r = n.fma(FloatVector.broadcast(FLOATS, ScalarLogitKernels.MINUS_LN2_HIGH), x);
+            r = n.fma(FloatVector.broadcast(FLOATS, ScalarLogitKernels.MINUS_LN2_LOW), r);
+            FloatVector p = FloatVector.broadcast(FLOATS, ScalarLogitKernels.P5)
+                    .fma(r, FloatVector.broadcast(FLOATS, ScalarLogitKernels.P4));
+            p = p.fma(r, FloatVector.broadcast(FLOATS, ScalarLogitKernels.P3));
+            p = p.fma(r, FloatVector.broadcast(FLOATS, ScalarLogitKernels.P2));
+            p = p.fma(r, FloatVector.broadcast(FLOATS, ScalarLogitKernels.P1));
+            p = p.fma(r, FloatVector.broadcast(FLOATS, ScalarLogitKernels.P0));
+            p = p.fma(r.mul(r), r).add(1f);
+            IntVector exponent = rounded.reinterpretAsInts()
+                    .lanewise(VectorOperators.LSHL, 23)
+                    .add(0x3f800000);
+            VectorMask<Float> isInRange = x.compare(VectorOperators.GE, ScalarLogitKernels.MIN_EXPONENT);
+            FloatVector w = FloatVector.zero(FLOATS).blend(p.mul(exponent.reinterpretAsFloats()), isInRange);
+            w.intoArray(weights, weightsOffset + i);
+            low = low.add(doubles(weights, weightsOffset + i));
+            if (LANES == 16) {
+                low = low.add(doubles(weights, weightsOffset + i + 8));
+            } else {
+                high = high.add(doubles(weights, weightsOffset + i + 4));
             }
         }
-        double sum;
-        if (DOUBLE_LANES < 8) {
-            sum = ((low.lane(0) + low.lane(1)) + (low.lane(2) + low.lane(3)))
-                    + ((high.lane(0) + high.lane(1)) + (high.lane(2) + high.lane(3)));
-        } else {
-            sum = ((low.lane(0) + low.lane(1)) + (low.lane(2) + low.lane(3)))
-                    + ((low.lane(4) + low.lane(5)) + (low.lane(6) + low.lane(7)));
+        for (int i = vectorLength; i < length; i++) {
+            weights[weightsOffset + i] = ScalarLogitKernels.exp((logits[offset + i] - max) * scale);
         }
-        return ScalarLogitKernels.addRest(values, vectorLength, length, sum);
+        int summedLength = length & -8;
+        if (vectorLength < summedLength) {
+            low = low.add(doubles(weights, weightsOffset + vectorLength));
+        }
+        double sum = (low.lane(0) + low.lane(1)) + (low.lane(2) + low.lane(3));
+        if (LANES == 16) {
+            sum += (low.lane(4) + low.lane(5)) + (low.lane(6) + low.lane(7));
+        } else {
+            sum += (high.lane(0) + high.lane(1)) + (high.lane(2) + high.lane(3));
+        }
+        for (int i = summedLength; i < length; i++) {
+            sum += weights[weightsOffset + i];
+        }
+        return sum;
     }
 
+    /** As many weights as there are lanes for, from the array: converting half a vector is slow. */
     private static DoubleVector doubles(float[] values, int at) {
         return (DoubleVector)
                 FloatVector.fromArray(HALF_FLOATS, values, at).convertShape(VectorOperators.F2D, DOUBLES, 0);
@@ -231,57 +227,71 @@ final class VectorLogitKernels implements LogitKernels {
     }
 
     @Override
-    public int firstPossibleWinner(long key, int c0, int c1, int c3, float[] weights, int from, int to, float bound) {
+    public int firstPossibleWinner(
+            long key, int c0, int c1, int c3, float[] weights, int from, int to, float minWeight, float bound) {
         int id = from;
         if (HAS_LONG_MULTIPLY) {
-            for (; id + WINNER_GROUP <= to; id += WINNER_GROUP) {
-                if (groupMayWin(key, c0, c1, c3, weights, id, bound)) {
-                    return id;
-                }
+            id = firstOfWholeGroups(key, c0, c1, c3, weights, from, to, minWeight, bound);
+            if (id + WINNER_GROUP <= to) {
+                return id;
             }
         }
-        return ScalarLogitKernels.firstPossibleWinner(key, c0, c1, c3, weights, from, id, to, bound);
+        return scalar.firstPossibleWinner(key, c0, c1, c3, weights, id, to, minWeight, bound);
     }
 
     /**
      * One Philox block per lane of 64 bits, in the order 0 4 1 5 2 6 3 7: then weights come to the lanes of their ids by
-     * loads at four places, of which two and two are blended, and nothing is permuted.
+     * loads at four places, of which two and two are blended, and nothing is permuted. In one piece for the same reason as
+     * the exponentials. Gives the end of the whole groups when there is none.
      */
-    private static boolean groupMayWin(long key, int c0, int c1, int c3, float[] weights, int id, float bound) {
-        LongVector x0 = LongVector.broadcast(LONGS, c0 & LOW_32);
-        LongVector x1 = LongVector.broadcast(LONGS, c1 & LOW_32);
-        LongVector x2 = GROUP_LANES.add(id >> 2);
-        LongVector x3 = LongVector.broadcast(LONGS, c3 & LOW_32);
-        int k0 = (int) key;
-        int k1 = (int) (key >>> 32);
-        for (int round = 0; round < ScalarLogitKernels.PHILOX_ROUNDS; round++) {
-            LongVector product0 = x0.mul(ScalarLogitKernels.PHILOX_M0);
-            LongVector product1 = x2.mul(ScalarLogitKernels.PHILOX_M1);
-            x0 = product1.lanewise(VectorOperators.LSHR, 32)
-                    .lanewise(VectorOperators.XOR, x1)
-                    .lanewise(VectorOperators.XOR, k0 & LOW_32);
-            x1 = product1.and(LOW_32);
-            x2 = product0.lanewise(VectorOperators.LSHR, 32)
-                    .lanewise(VectorOperators.XOR, x3)
-                    .lanewise(VectorOperators.XOR, k1 & LOW_32);
-            x3 = product0.and(LOW_32);
-            k0 += ScalarLogitKernels.PHILOX_W0;
-            k1 += ScalarLogitKernels.PHILOX_W1;
+    private static int firstOfWholeGroups(
+            long key, int c0, int c1, int c3, float[] weights, int from, int to, float minWeight, float bound) {
+        int key0 = (int) key;
+        int key1 = (int) (key >>> 32);
+        int id = from;
+        for (; id + WINNER_GROUP <= to; id += WINNER_GROUP) {
+            FloatVector lower = FloatVector.fromArray(FLOATS, weights, id);
+            FloatVector upper = FloatVector.fromArray(FLOATS, weights, id + LANES);
+            if (!lower.max(upper).compare(VectorOperators.GE, minWeight).anyTrue()) {
+                continue;
+            }
+            LongVector x0 = LongVector.broadcast(LONGS, c0 & LOW_32);
+            LongVector x1 = LongVector.broadcast(LONGS, c1 & LOW_32);
+            LongVector x2 = GROUP_LANES.add(id >> 2);
+            LongVector x3 = LongVector.broadcast(LONGS, c3 & LOW_32);
+            int k0 = key0;
+            int k1 = key1;
+            for (int round = 0; round < ScalarLogitKernels.PHILOX_ROUNDS; round++) {
+                LongVector product0 = x0.mul(ScalarLogitKernels.PHILOX_M0);
+                LongVector product1 = x2.mul(ScalarLogitKernels.PHILOX_M1);
+                x0 = product1.lanewise(VectorOperators.LSHR, 32)
+                        .lanewise(VectorOperators.XOR, x1)
+                        .lanewise(VectorOperators.XOR, k0 & LOW_32);
+                x1 = product1.and(LOW_32);
+                x2 = product0.lanewise(VectorOperators.LSHR, 32)
+                        .lanewise(VectorOperators.XOR, x3)
+                        .lanewise(VectorOperators.XOR, k1 & LOW_32);
+                x3 = product0.and(LOW_32);
+                k0 += ScalarLogitKernels.PHILOX_W0;
+                k1 += ScalarLogitKernels.PHILOX_W1;
+            }
+            FloatVector first = lower.blend(FloatVector.fromArray(FLOATS, weights, id + 14), ODD_PAIRS);
+            FloatVector second = FloatVector.fromArray(FLOATS, weights, id + 2).blend(upper, ODD_PAIRS);
+            IntVector firstWords = x0.or(x1.lanewise(VectorOperators.LSHL, 32)).reinterpretAsInts();
+            IntVector secondWords = x2.or(x3.lanewise(VectorOperators.LSHL, 32)).reinterpretAsInts();
+            IntVector firstHalves =
+                    firstWords.lanewise(VectorOperators.LSHR, 1).lanewise(VectorOperators.XOR, 0x7fffffff);
+            IntVector secondHalves =
+                    secondWords.lanewise(VectorOperators.LSHR, 1).lanewise(VectorOperators.XOR, 0x7fffffff);
+            if (firstHalves
+                    .convert(VectorOperators.I2F, 0)
+                    .compare(VectorOperators.LE, first.mul(bound))
+                    .or(secondHalves.convert(VectorOperators.I2F, 0).compare(VectorOperators.LE, second.mul(bound)))
+                    .anyTrue()) {
+                return id;
+            }
         }
-        FloatVector first = FloatVector.fromArray(FLOATS, weights, id)
-                .blend(FloatVector.fromArray(FLOATS, weights, id + 14), ODD_PAIRS);
-        FloatVector second = FloatVector.fromArray(FLOATS, weights, id + 2)
-                .blend(FloatVector.fromArray(FLOATS, weights, id + 16), ODD_PAIRS);
-        return halfComplements(x0, x1)
-                .compare(VectorOperators.LE, first.mul(bound))
-                .or(halfComplements(x2, x3).compare(VectorOperators.LE, second.mul(bound)))
-                .anyTrue();
-    }
-
-    private static FloatVector halfComplements(LongVector even, LongVector odd) {
-        IntVector words = even.or(odd.lanewise(VectorOperators.LSHL, 32)).reinterpretAsInts();
-        IntVector halves = words.lanewise(VectorOperators.LSHR, 1).lanewise(VectorOperators.XOR, 0x7fffffff);
-        return (FloatVector) halves.convert(VectorOperators.I2F, 0);
+        return id;
     }
 
     @Override

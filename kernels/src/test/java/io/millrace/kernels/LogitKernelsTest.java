@@ -48,10 +48,10 @@ class LogitKernelsTest {
         float[] expected = new float[length];
         float[] actual = new float[length];
         float reference = length == 0 ? 0 : max;
-        scalar.expDifferences(logits, offset, length, reference, 0.7f, expected, 0);
+        double expectedSum = scalar.expDifferences(logits, offset, length, reference, 0.7f, expected, 0);
         // Often enough that compiled code runs too, not the interpreter alone.
         for (int i = 0; i < 200; i++) {
-            fastest.expDifferences(logits, offset, length, reference, 0.7f, actual, 0);
+            assertEquals(expectedSum, fastest.expDifferences(logits, offset, length, reference, 0.7f, actual, 0), 0);
         }
         assertArrayEquals(bits(expected), bits(actual));
     }
@@ -76,6 +76,96 @@ class LogitKernelsTest {
             values[at] = Float.NaN;
             assertEquals(Float.NaN, scalar.max(values, 0, 40));
             assertEquals(Float.NaN, fastest.max(values, 0, 40));
+        }
+    }
+
+    @Test
+    void finiteMaximumIsNoNumberWhereAnyValueIsNotFinite() {
+        Random random = new Random(8);
+        for (int at = 0; at < 40; at++) {
+            float[] values = new float[46];
+            for (int i = 0; i < values.length; i++) {
+                values[i] = (float) random.nextGaussian() - 3;
+            }
+            float max = scalar.max(values, 3, 40);
+            assertEquals(max, scalar.finiteMax(values, 3, 40));
+            assertEquals(max, fastest.finiteMax(values, 3, 40));
+            for (float bad : new float[] {Float.NaN, Float.NEGATIVE_INFINITY, Float.POSITIVE_INFINITY}) {
+                values[3 + at] = bad;
+                assertEquals(Float.NaN, scalar.finiteMax(values, 3, 40), at + ": " + bad);
+                assertEquals(Float.NaN, fastest.finiteMax(values, 3, 40), at + ": " + bad);
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {0, 1, 15, 16, 33, 1000, LogitKernels.MAX_MASS_LENGTH})
+    void massesAreEqualAndNearTheExactSums(int length) {
+        Random random = new Random(length);
+        float[] logits = new float[length + 3];
+        float[] weights = new float[length + 5];
+        for (int round = 0; round < 300; round++) {
+            double all = 0;
+            double above = 0;
+            float minWeight = random.nextInt(3) == 0 ? 0 : random.nextFloat();
+            float minLogit = random.nextInt(5);
+            for (int i = 0; i < length; i++) {
+                logits[3 + i] = random.nextInt(5);
+                weights[5 + i] = random.nextFloat();
+                double weight = weights[5 + i] >= minWeight ? weights[5 + i] : 0;
+                all += weight;
+                above += logits[3 + i] >= minLogit ? weight : 0;
+            }
+            double[] expected = {1, 2};
+            double[] actual = {1, 2};
+            scalar.addMasses(logits, 3, weights, 5, length, minWeight, minLogit, expected);
+            fastest.addMasses(logits, 3, weights, 5, length, minWeight, minLogit, actual);
+            assertArrayEquals(expected, actual);
+            assertEquals(1 + all, actual[0], 4e-6 * all);
+            assertEquals(2 + above, actual[1], 4e-6 * above);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 4, 31, 32, 33, 67, 1000, 4098})
+    void possibleWinnersAreFoundInTheFirstGroupThatHasOne(int length) {
+        Random random = new Random(length);
+        float[] weights = new float[length];
+        long[] planes = new long[length + 4];
+        int numBlocks = (length + 3) / 4;
+        for (int round = 0; round < 600; round++) {
+            for (int i = 0; i < length; i++) {
+                weights[i] = random.nextInt(4) == 0 ? 0 : random.nextFloat();
+            }
+            long key = random.nextLong();
+            int c0 = random.nextInt();
+            int c1 = random.nextInt();
+            int c3 = random.nextInt(4);
+            int from = random.nextInt(length) & -4;
+            float minWeight = random.nextBoolean() ? Float.MIN_VALUE : (float) Math.pow(random.nextFloat(), 0.01);
+            float bound = random.nextInt(9) == 0
+                    ? Float.POSITIVE_INFINITY
+                    : 0x1p32f * random.nextFloat() * random.nextFloat() / length;
+            scalar.philoxBlocks(key, c0, c1, 0, c3, numBlocks, planes, numBlocks);
+            int expected = length;
+            for (int group = from; group < length && expected == length; group += LogitKernels.WINNER_GROUP) {
+                boolean isHeavy = false;
+                boolean mayWin = false;
+                for (int id = group; id < Math.min(length, group + LogitKernels.WINNER_GROUP); id++) {
+                    long complement = 0xFFFFFFFFL - planes[id % 4 * numBlocks + id / 4];
+                    mayWin |= (float) (complement / 2) <= bound * weights[id];
+                    isHeavy |= weights[id] >= minWeight;
+                }
+                expected = isHeavy && mayWin ? group : length;
+            }
+            assertEquals(
+                    expected,
+                    scalar.firstPossibleWinner(key, c0, c1, c3, weights, from, length, minWeight, bound),
+                    "round " + round);
+            assertEquals(
+                    expected,
+                    fastest.firstPossibleWinner(key, c0, c1, c3, weights, from, length, minWeight, bound),
+                    "round " + round);
         }
     }
 
