@@ -21,6 +21,9 @@ public final class Sampler {
     /** Keeps (logit - max) × 1 / temperature away from 0 × infinity; such temperatures are greedy in effect. */
     private static final float MAX_SCALE = 1e30f;
 
+    /** No token: truncate to find it. */
+    private static final int UNCERTAIN = -1;
+
     private final int vocabSize;
     private final LogprobsMode mode;
     private final LogitKernels kernels;
@@ -165,7 +168,8 @@ public final class Sampler {
             }
             return;
         }
-        int numSurvivors = truncation.apply(logits, offset, max, scale, weights, mass, row.params());
+        int numSurvivors =
+                truncation.apply(logits, offset, max, scale, weights, mass, Truncation.NOT_COLLECTED, row.params());
         double total = truncation.mass(weights, numSurvivors);
         for (int i = 0; i < numSurvivors; i++) {
             int id = truncation.ids()[i];
@@ -190,17 +194,21 @@ public final class Sampler {
         if (truncation.isOff(params)) {
             return drawFromAll(logits, offset, max, scale, wantsProcessed, row);
         }
-        boolean needsSurvivors =
-                wantsProcessed || row.proposal() != null || row.distribution() != null || truncation.hasTopK(params);
-        if (!needsSurvivors) {
-            int tokenId = drawAndCheck(logits, offset, max, scale, row);
-            if (tokenId >= 0) {
-                return tokenId;
-            }
-        } else if (!truncation.weighsItself(params)) {
+        if (!truncation.weighsItself(params)) {
             weigh(logits, offset, max, scale);
         }
-        return drawFromSurvivors(logits, offset, max, scale, wantsProcessed, row);
+        boolean needsSurvivors =
+                wantsProcessed || row.proposal() != null || row.distribution() != null || truncation.hasTopK(params);
+        int numCollected = Truncation.NOT_COLLECTED;
+        if (!needsSurvivors) {
+            float minWeight = truncation.minWeight(mass, params);
+            numCollected = truncation.collectFew(weights, minWeight);
+            int tokenId = numCollected >= 0 ? UNCERTAIN : drawAndCheck(logits, offset, minWeight, row);
+            if (tokenId != UNCERTAIN) {
+                return tokenId;
+            }
+        }
+        return drawFromSurvivors(logits, offset, max, scale, numCollected, wantsProcessed, row);
     }
 
     private void weigh(float[] logits, int offset, float max, float scale) {
@@ -226,17 +234,15 @@ public final class Sampler {
     /**
      * Draws by min_p and top_p without truncating. The winner over a set that holds all survivors is the winner over the
      * survivors if it is one of them. If not, no token that ranks below it survives either, and the next draw is from those
-     * above. Returns -1, the weights computed, where that cannot be told for rounding.
+     * above. Returns {@link #UNCERTAIN} where that cannot be told for rounding.
      */
-    private int drawAndCheck(float[] logits, int offset, float max, float scale, RowSampling row) {
+    private int drawAndCheck(float[] logits, int offset, float minWeight, RowSampling row) {
         SamplingParams params = row.params();
-        weigh(logits, offset, max, scale);
-        float minWeight = truncation.minWeight(mass, params);
         int tokenId = gumbel.fromHeavy(weights, minWeight, row);
         while (params.topP() < 1) {
             Truncation.Membership membership = truncation.membership(logits, offset, weights, params, tokenId);
             if (membership != Truncation.Membership.CUT) {
-                return membership == Truncation.Membership.KEPT ? tokenId : -1;
+                return membership == Truncation.Membership.KEPT ? tokenId : UNCERTAIN;
             }
             tokenId = gumbel.fromHeavyAbove(logits, offset, tokenId, weights, minWeight, row);
         }
@@ -244,9 +250,15 @@ public final class Sampler {
     }
 
     private int drawFromSurvivors(
-            float[] logits, int offset, float max, float scale, boolean wantsProcessed, RowSampling row) {
+            float[] logits,
+            int offset,
+            float max,
+            float scale,
+            int numCollected,
+            boolean wantsProcessed,
+            RowSampling row) {
         SamplingParams params = row.params();
-        int numSurvivors = truncation.apply(logits, offset, max, scale, weights, mass, params);
+        int numSurvivors = truncation.apply(logits, offset, max, scale, weights, mass, numCollected, params);
         int tokenId = row.proposal() == null
                 ? gumbel.from(truncation.ids(), numSurvivors, weights, row)
                 : verify(row, numSurvivors);

@@ -17,6 +17,11 @@ final class Truncation {
     /** Of the mass: well above the rounding of its sums, which is at most 4e-6 in addMasses and far less in apply. */
     private static final double UNCERTAIN_SHARE = 0x1p-14;
 
+    /** Below this share of the vocabulary tokens are few. */
+    private static final int FEW_FRACTION = 32;
+
+    static final int NOT_COLLECTED = -1;
+
     private final LogitKernels kernels;
     private final int vocabSize;
     private final int[] ids;
@@ -47,7 +52,7 @@ final class Truncation {
         return hasTopK(params) && params.minP() <= 0;
     }
 
-    /** What every survivor weighs at least, for settings without top_k: cheap to tell, and far from all that is cut. */
+    /** What every survivor of min_p, or of top_p where nothing comes before it, weighs at least. */
     float minWeight(double mass, SamplingParams params) {
         if (params.minP() > 0 || params.topP() >= 1) {
             return params.minP();
@@ -106,17 +111,42 @@ final class Truncation {
     }
 
     /**
+     * Collects the tokens that weigh at least minWeight, if they are few: then truncating costs less than drawing first.
+     *
+     * @return how many they are, for {@link #apply}; {@link #NOT_COLLECTED} when they are many
+     */
+    int collectFew(float[] weights, float minWeight) {
+        int limit = vocabSize / FEW_FRACTION;
+        int numIds = 0;
+        for (int start = 0; start < vocabSize && numIds <= limit; start += SCAN_CHUNK) {
+            int length = Math.min(SCAN_CHUNK, vocabSize - start);
+            numIds += kernels.collectAtLeast(weights, start, length, minWeight, start, ids, numIds);
+        }
+        return numIds <= limit ? numIds : NOT_COLLECTED;
+    }
+
+    /**
      * Selects.
      *
      * @param weights by token id: exp((logit - max) × scale); where {@link #weighsItself}, receives those of the survivors
      * @param mass the sum of all weights; not read where {@link #weighsItself}
+     * @param numCollected what {@link #collectFew} gave, or {@link #NOT_COLLECTED}
      * @return number of survivors, at least 1
      */
-    int apply(float[] logits, int offset, float max, float scale, float[] weights, double mass, SamplingParams params) {
-        int numIds = -1;
-        if (params.minP() > 0) {
+    int apply(
+            float[] logits,
+            int offset,
+            float max,
+            float scale,
+            float[] weights,
+            double mass,
+            int numCollected,
+            SamplingParams params) {
+        int numIds = numCollected;
+        boolean hasMinP = params.minP() > 0;
+        if (numIds < 0 && (hasMinP || !hasTopK(params))) {
             // The most likely token weighs exactly 1.
-            numIds = kernels.collectAtLeast(weights, 0, vocabSize, params.minP(), 0, ids, 0);
+            numIds = kernels.collectAtLeast(weights, 0, vocabSize, minWeight(mass, params), 0, ids, 0);
         }
         if (hasTopK(params)) {
             numIds = topK(logits, offset, numIds, params.topK());
@@ -125,12 +155,7 @@ final class Truncation {
             }
         }
         if (params.topP() < 1) {
-            double offered = mass;
-            if (numIds < 0) {
-                numIds = kernels.collectAtLeast(weights, 0, vocabSize, minWeight(mass, params), 0, ids, 0);
-            } else {
-                offered = mass(weights, numIds);
-            }
+            double offered = hasMinP || hasTopK(params) ? mass(weights, numIds) : mass;
             numIds = topP(logits, offset, max, scale, weights, numIds, params.topP() * offered);
         }
         return numIds;
