@@ -18,7 +18,7 @@ final class Truncation {
     private static final double UNCERTAIN_SHARE = 0x1p-14;
 
     /** Below this share of the vocabulary tokens are few. */
-    private static final int FEW_FRACTION = 32;
+    private static final int FEW_FRACTION = 12;
 
     static final int NOT_COLLECTED = -1;
 
