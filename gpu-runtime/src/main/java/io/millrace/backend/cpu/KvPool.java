@@ -9,9 +9,12 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /**
- * KV memory of one engine: per layer one array of keys and one of values, in Java's heap (the Vector API of JDK 17 to 25
- * has only arrays in common). Within a block and KV head, keys stand as [head dim][slot] and values as [slot][head dim],
- * so that both of attention's products read whole vectors. Distinct slots may be written by distinct threads.
+ * KV memory of one engine: one array a layer, in Java's heap (the Vector API of JDK 17 to 25 has only arrays in common). All
+ * blocks of one KV head lie together, and a block's keys lie right before its values: attention reads a sequence head by
+ * head, and memory is fastest where neighbours are read in turn. Keys stand as [head dim][slot] and values as
+ * [slot][head dim], so that both of attention's products read whole vectors. In bfloat16 two elements of one token share an
+ * int: keys as [head dim / 2][slot] of elements (2 i, 2 i + 1), values as [head dim / 32][slot][16] of (i, i + head dim / 2).
+ * Distinct slots may be written by distinct threads.
  */
 final class KvPool {
     private static final long MAX_ARRAY_ELEMENTS = Integer.MAX_VALUE - 8;
@@ -20,11 +23,10 @@ final class KvPool {
     private final int numKvHeads;
     private final int headDim;
     private final int numBlocks;
+    private final int keyElements;
     private final long bytesPerBlock;
-    private final short[][] halfKeys;
-    private final short[][] halfValues;
-    private final float[][] floatKeys;
-    private final float[][] floatValues;
+    private final int[][] pairs;
+    private final float[][] floats;
 
     /**
      * Allocates all of it.
@@ -35,24 +37,21 @@ final class KvPool {
         this.format = format;
         this.numKvHeads = spec.numKvHeads();
         this.headDim = spec.headDim();
-        int blockElements = elementsPerBlock();
-        this.bytesPerBlock = 2L * spec.numLayers() * blockElements * format.bytes();
+        this.keyElements = headDim * Kernels.BLOCK_SIZE * format.bytes() / Integer.BYTES;
+        int blockElements = Math.multiplyExact(2 * keyElements, numKvHeads);
+        int layers = spec.numLayers();
+        this.bytesPerBlock = (long) layers * blockElements * Integer.BYTES;
         this.numBlocks = numBlocks(memoryBytes, blockElements);
         checkHeap(memoryBytes);
-        int layers = spec.numLayers();
         boolean isHalf = format == NumberFormat.BFLOAT16;
-        halfKeys = isHalf ? new short[layers][] : null;
-        halfValues = isHalf ? new short[layers][] : null;
-        floatKeys = isHalf ? null : new float[layers][];
-        floatValues = isHalf ? null : new float[layers][];
+        pairs = isHalf ? new int[layers][] : null;
+        floats = isHalf ? null : new float[layers][];
         try {
             for (int layer = 0; layer < layers; layer++) {
                 if (isHalf) {
-                    halfKeys[layer] = new short[numBlocks * blockElements];
-                    halfValues[layer] = new short[numBlocks * blockElements];
+                    pairs[layer] = new int[numBlocks * blockElements];
                 } else {
-                    floatKeys[layer] = new float[numBlocks * blockElements];
-                    floatValues[layer] = new float[numBlocks * blockElements];
+                    floats[layer] = new float[numBlocks * blockElements];
                 }
             }
         } catch (OutOfMemoryError e) {
@@ -76,7 +75,8 @@ final class KvPool {
             throw new InvalidConfigException(
                     "--kv-cache-memory-bytes",
                     memoryBytes,
-                    "a layer's keys must fit one Java array: at most " + maxBlocks * bytesPerBlock + " bytes",
+                    "a layer's keys and values must fit one Java array: at most " + maxBlocks * bytesPerBlock
+                            + " bytes",
                     "lower it");
         }
         return (int) blocks;
@@ -121,51 +121,47 @@ final class KvPool {
         return bytesPerBlock;
     }
 
-    /** Elements of a block's keys (or values) in one layer, all KV heads. */
-    int elementsPerBlock() {
-        return numKvHeads * headDim * Kernels.BLOCK_SIZE;
+    /** Where a block's keys of a KV head begin in a layer's array. */
+    int keyOffset(int block, int kvHead) {
+        return (kvHead * numBlocks + block) * 2 * keyElements;
     }
 
-    /** Where a block's keys, and likewise its values, of a KV head begin in a layer's array. */
-    int offset(int block, int kvHead) {
-        return (block * numKvHeads + kvHead) * headDim * Kernels.BLOCK_SIZE;
+    /** Where a block's values of a KV head begin in a layer's array. */
+    int valueOffset(int block, int kvHead) {
+        return keyOffset(block, kvHead) + keyElements;
     }
 
-    short[] halfKeys(int layer) {
-        return halfKeys[layer];
+    /** A layer's keys and values where the format is bfloat16. */
+    int[] pairs(int layer) {
+        return pairs[layer];
     }
 
-    short[] halfValues(int layer) {
-        return halfValues[layer];
-    }
-
-    float[] floatKeys(int layer) {
-        return floatKeys[layer];
-    }
-
-    float[] floatValues(int layer) {
-        return floatValues[layer];
+    /** A layer's keys and values where the format is float32. */
+    float[] floats(int layer) {
+        return floats[layer];
     }
 
     /** Stores one token's key and value of one head. */
-    void write(int layer, int slot, int kvHead, float[] source, int keyOffset, int valueOffset) {
-        int start = offset(slot / Kernels.BLOCK_SIZE, kvHead);
+    void write(int layer, int slot, int kvHead, float[] source, int sourceKey, int sourceValue) {
+        int block = slot / Kernels.BLOCK_SIZE;
         int slotInBlock = slot % Kernels.BLOCK_SIZE;
-        int key = start + slotInBlock;
-        int value = start + slotInBlock * headDim;
+        int key = keyOffset(block, kvHead) + slotInBlock;
+        int value = valueOffset(block, kvHead);
         if (format == NumberFormat.BFLOAT16) {
-            short[] keys = halfKeys[layer];
-            short[] values = halfValues[layer];
-            for (int d = 0; d < headDim; d++) {
-                keys[key + d * Kernels.BLOCK_SIZE] = Bfloat16.round(source[keyOffset + d]);
-                values[value + d] = Bfloat16.round(source[valueOffset + d]);
+            int[] to = pairs[layer];
+            int half = headDim / 2;
+            for (int i = 0; i < half; i++) {
+                int d = sourceKey + 2 * i;
+                to[key + i * Kernels.BLOCK_SIZE] = Bfloat16.pair(source[d], source[d + 1]);
+                to[value + Bfloat16.valuePair(slotInBlock, i, half)] =
+                        Bfloat16.pair(source[sourceValue + i], source[sourceValue + half + i]);
             }
         } else {
-            float[] keys = floatKeys[layer];
+            float[] to = floats[layer];
             for (int d = 0; d < headDim; d++) {
-                keys[key + d * Kernels.BLOCK_SIZE] = source[keyOffset + d];
+                to[key + d * Kernels.BLOCK_SIZE] = source[sourceKey + d];
             }
-            System.arraycopy(source, valueOffset, floatValues[layer], value, headDim);
+            System.arraycopy(source, sourceValue, to, value + slotInBlock * headDim, headDim);
         }
     }
 
@@ -237,13 +233,9 @@ final class KvPool {
 
     /** Copies a block in one layer. */
     void copyBlock(int layer, int source, int destination) {
-        int count = elementsPerBlock();
-        if (format == NumberFormat.BFLOAT16) {
-            System.arraycopy(halfKeys[layer], source * count, halfKeys[layer], destination * count, count);
-            System.arraycopy(halfValues[layer], source * count, halfValues[layer], destination * count, count);
-        } else {
-            System.arraycopy(floatKeys[layer], source * count, floatKeys[layer], destination * count, count);
-            System.arraycopy(floatValues[layer], source * count, floatValues[layer], destination * count, count);
+        Object all = format == NumberFormat.BFLOAT16 ? pairs[layer] : floats[layer];
+        for (int head = 0; head < numKvHeads; head++) {
+            System.arraycopy(all, keyOffset(source, head), all, keyOffset(destination, head), 2 * keyElements);
         }
     }
 }
