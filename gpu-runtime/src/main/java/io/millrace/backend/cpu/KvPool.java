@@ -167,67 +167,79 @@ final class KvPool {
 
     /** Shape of what leaves the pool. */
     KvLayout layout() {
-        int numLayers = format == NumberFormat.BFLOAT16 ? halfKeys.length : floatKeys.length;
+        int numLayers = format == NumberFormat.BFLOAT16 ? pairs.length : floats.length;
         return new KvLayout(numLayers, numKvHeads, headDim, Kernels.BLOCK_SIZE, format.bytes());
     }
 
-    /** Writes one head of a block as it stands, little-endian: keys [head dim][slot], values [slot][head dim]. */
+    /** Writes one head of a block as it stands in memory, little-endian. */
     void exportUnit(int layer, int block, int kvHead, byte[] target, int targetOffset) {
-        int start = offset(block, kvHead);
-        int count = headDim * Kernels.BLOCK_SIZE;
-        ByteBuffer bytes = ByteBuffer.wrap(target, targetOffset, 2 * count * format.bytes())
-                .order(ByteOrder.LITTLE_ENDIAN);
+        int start = keyOffset(block, kvHead);
+        ByteBuffer bytes = unitBytes(target, targetOffset);
         if (format == NumberFormat.BFLOAT16) {
-            bytes.asShortBuffer().put(halfKeys[layer], start, count).put(halfValues[layer], start, count);
+            bytes.asIntBuffer().put(pairs[layer], start, 2 * keyElements);
         } else {
-            bytes.asFloatBuffer().put(floatKeys[layer], start, count).put(floatValues[layer], start, count);
+            bytes.asFloatBuffer().put(floats[layer], start, 2 * keyElements);
         }
     }
 
     /** Reads back what {@link #exportUnit} wrote. */
     void importUnit(int layer, int block, int kvHead, byte[] source, int sourceOffset) {
-        int start = offset(block, kvHead);
-        int count = headDim * Kernels.BLOCK_SIZE;
-        ByteBuffer bytes = ByteBuffer.wrap(source, sourceOffset, 2 * count * format.bytes())
-                .order(ByteOrder.LITTLE_ENDIAN);
+        int start = keyOffset(block, kvHead);
+        ByteBuffer bytes = unitBytes(source, sourceOffset);
         if (format == NumberFormat.BFLOAT16) {
-            bytes.asShortBuffer().get(halfKeys[layer], start, count).get(halfValues[layer], start, count);
+            bytes.asIntBuffer().get(pairs[layer], start, 2 * keyElements);
         } else {
-            bytes.asFloatBuffer().get(floatKeys[layer], start, count).get(floatValues[layer], start, count);
+            bytes.asFloatBuffer().get(floats[layer], start, 2 * keyElements);
         }
+    }
+
+    private ByteBuffer unitBytes(byte[] array, int offset) {
+        return ByteBuffer.wrap(array, offset, 2 * keyElements * Integer.BYTES).order(ByteOrder.LITTLE_ENDIAN);
     }
 
     /** Widens one head of a block: keys [head dim][slot], then values [slot][head dim]. */
     void readUnit(int layer, int block, int kvHead, float[] unit) {
-        int start = offset(block, kvHead);
-        int count = headDim * Kernels.BLOCK_SIZE;
-        if (format == NumberFormat.BFLOAT16) {
-            short[] keys = halfKeys[layer];
-            short[] values = halfValues[layer];
-            for (int i = 0; i < count; i++) {
-                unit[i] = Bfloat16.widen(keys[start + i]);
-                unit[count + i] = Bfloat16.widen(values[start + i]);
+        int key = keyOffset(block, kvHead);
+        if (format != NumberFormat.BFLOAT16) {
+            System.arraycopy(floats[layer], key, unit, 0, 2 * keyElements);
+            return;
+        }
+        int[] from = pairs[layer];
+        int value = valueOffset(block, kvHead);
+        int half = headDim / 2;
+        for (int slot = 0; slot < Kernels.BLOCK_SIZE; slot++) {
+            int unitKey = slot;
+            int unitValue = (Kernels.BLOCK_SIZE + slot) * headDim;
+            for (int i = 0; i < half; i++, unitKey += 2 * Kernels.BLOCK_SIZE) {
+                int keys = from[key + i * Kernels.BLOCK_SIZE + slot];
+                unit[unitKey] = Bfloat16.low(keys);
+                unit[unitKey + Kernels.BLOCK_SIZE] = Bfloat16.high(keys);
+                int values = from[value + Bfloat16.valuePair(slot, i, half)];
+                unit[unitValue + i] = Bfloat16.low(values);
+                unit[unitValue + half + i] = Bfloat16.high(values);
             }
-        } else {
-            System.arraycopy(floatKeys[layer], start, unit, 0, count);
-            System.arraycopy(floatValues[layer], start, unit, count, count);
         }
     }
 
     /** Stores, rounded to the pool's format, what {@link #readUnit} reads. */
     void writeUnit(int layer, int block, int kvHead, float[] unit) {
-        int start = offset(block, kvHead);
-        int count = headDim * Kernels.BLOCK_SIZE;
-        if (format == NumberFormat.BFLOAT16) {
-            short[] keys = halfKeys[layer];
-            short[] values = halfValues[layer];
-            for (int i = 0; i < count; i++) {
-                keys[start + i] = Bfloat16.round(unit[i]);
-                values[start + i] = Bfloat16.round(unit[count + i]);
+        int key = keyOffset(block, kvHead);
+        if (format != NumberFormat.BFLOAT16) {
+            System.arraycopy(unit, 0, floats[layer], key, 2 * keyElements);
+            return;
+        }
+        int[] to = pairs[layer];
+        int value = valueOffset(block, kvHead);
+        int half = headDim / 2;
+        for (int slot = 0; slot < Kernels.BLOCK_SIZE; slot++) {
+            int unitKey = slot;
+            int unitValue = (Kernels.BLOCK_SIZE + slot) * headDim;
+            for (int i = 0; i < half; i++, unitKey += 2 * Kernels.BLOCK_SIZE) {
+                to[key + i * Kernels.BLOCK_SIZE + slot] =
+                        Bfloat16.pair(unit[unitKey], unit[unitKey + Kernels.BLOCK_SIZE]);
+                to[value + Bfloat16.valuePair(slot, i, half)] =
+                        Bfloat16.pair(unit[unitValue + i], unit[unitValue + half + i]);
             }
-        } else {
-            System.arraycopy(unit, 0, floatKeys[layer], start, count);
-            System.arraycopy(unit, count, floatValues[layer], start, count);
         }
     }
 
