@@ -105,7 +105,10 @@ final class EngineCore {
                 ? new PrefixTier(config.tier(), blocks, backend.kvTransfer(), store, saltPrefix, clock, signal)
                 : null;
         scheduler = new Scheduler(
-                new SchedulerConfig(config.maxNumSeqs(), config.maxNumBatchedTokens()),
+                new SchedulerConfig(
+                        config.maxNumSeqs(),
+                        config.maxNumBatchedTokens(),
+                        config.tier() == null || config.tier().loadingLast()),
                 blocks,
                 tier == null ? LowerTier.NONE : tier);
         if (tier != null) {

@@ -12,9 +12,16 @@ import java.util.Objects;
  * @param storeFirstUse whether a prefix is stored the first time it is seen; else when it is seen again
  * @param maxBufferBytes loaded chunks that wait in memory for their request's turn
  * @param loadTimeoutMillis a chunk that takes longer is a miss
+ * @param loadingLast whether prompts that are being loaded are computed after all others (Cake's adaptive order); else in the
+ *     order of service, which is only there to be compared with
  */
 public record TierConfig(
-        KvFormat format, int chunkTokens, boolean storeFirstUse, long maxBufferBytes, long loadTimeoutMillis)
+        KvFormat format,
+        int chunkTokens,
+        boolean storeFirstUse,
+        long maxBufferBytes,
+        long loadTimeoutMillis,
+        boolean loadingLast)
         implements Serializable {
     /** Tokens of a chunk unless told otherwise; as in Cake. */
     public static final int DEFAULT_CHUNK_TOKENS = 128;
@@ -27,6 +34,17 @@ public record TierConfig(
         requirePositive("chunk of", chunkTokens, "tokens; use 128");
         requirePositive("buffer of", maxBufferBytes, "bytes; use 256m");
         requirePositive("load timeout of", loadTimeoutMillis, "ms; use 10000");
+    }
+
+    /** Computes prompts that are being loaded after all others. */
+    public TierConfig(
+            KvFormat format, int chunkTokens, boolean storeFirstUse, long maxBufferBytes, long loadTimeoutMillis) {
+        this(format, chunkTokens, storeFirstUse, maxBufferBytes, loadTimeoutMillis, true);
+    }
+
+    /** The same with all prompts in the order of service. */
+    public TierConfig inOrderOfService() {
+        return new TierConfig(format, chunkTokens, storeFirstUse, maxBufferBytes, loadTimeoutMillis, false);
     }
 
     private static void requirePositive(String what, long value, String unitAndRemedy) {

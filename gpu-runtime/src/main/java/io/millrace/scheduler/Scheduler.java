@@ -265,9 +265,10 @@ public final class Scheduler {
     private boolean servePrefills(boolean mayAdmitAtFirst, boolean loading) {
         boolean mayAdmit = mayAdmitAtFirst;
         // A prefix that is being loaded needs blocks, and no budget.
-        for (int g = 0; g < groups.size() && (budget > 0 || loading) && (mayAdmit || numPrefillsLeft > 0); g++) {
+        boolean needsBudget = config.loadingLast() && !loading;
+        for (int g = 0; g < groups.size() && (budget > 0 || !needsBudget) && (mayAdmit || numPrefillsLeft > 0); g++) {
             SequenceGroup group = groups.get(g);
-            if (group.isLoadingPrefix() == loading) {
+            if ((config.loadingLast() && group.isLoadingPrefix()) == loading) {
                 servePrefills(group);
                 mayAdmit = mayAdmit && admit(group);
             }

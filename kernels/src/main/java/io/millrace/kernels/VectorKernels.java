@@ -43,6 +43,11 @@ final class VectorKernels implements Kernels {
     }
 
     @Override
+    public void fromBfloat16(short[] source, int sourceOffset, float[] target, int targetOffset, int count) {
+        VectorRows.fromBfloat16(source, sourceOffset, target, targetOffset, count);
+    }
+
+    @Override
     public boolean isFinite(float[] x, int offset, int count) {
         return VectorRows.isFinite(x, offset, count, LANE_SCRATCH.get());
     }
@@ -68,17 +73,18 @@ final class VectorKernels implements Kernels {
             int firstRow,
             int numRows,
             int headDim,
-            int[] keys,
-            int[] keyOffsets,
+            short[] keys,
+            int[] blockOffsets,
+            int keyStride,
             int numBlocks,
             float[] scores) {
-        VectorAttentionBfloat16.scores(queries, firstRow, numRows, headDim, keys, keyOffsets, numBlocks, scores);
+        VectorAttentionBfloat16.scores(
+                queries, firstRow, numRows, headDim, keys, blockOffsets, keyStride, numBlocks, scores);
     }
 
     @Override
-    public void foldScores(
-            float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
-        VectorRows.foldScores(scores, firstRow, numRows, counts, maxima, sums, factors);
+    public float foldScores(float[] scores, int row, int count, float[] maxima, float[] sums) {
+        return VectorRows.foldScores(scores, row, count, maxima, sums);
     }
 
     @Override
@@ -113,10 +119,14 @@ final class VectorKernels implements Kernels {
             int[] counts,
             float[] factors,
             int headDim,
-            int[] values,
-            int[] valueOffsets,
+            short[] values,
+            int[] blockOffsets,
             float[] accumulators) {
+        if (headDim % LANES != 0) {
+            scalar.accumulate(weights, firstRow, numRows, counts, factors, headDim, values, blockOffsets, accumulators);
+            return;
+        }
         VectorAttentionBfloat16.accumulate(
-                weights, firstRow, numRows, counts, factors, headDim, values, valueOffsets, accumulators);
+                weights, firstRow, numRows, counts, factors, headDim, values, blockOffsets, accumulators);
     }
 }

@@ -25,6 +25,7 @@ import picocli.CommandLine.Spec;
             SharedPrefixCommand.class,
             PressureCommand.class,
             ThroughputCommand.class,
+            TierCommand.class,
             FlinkCommand.class,
             CeilingsCommand.class,
             ExportModelCommand.class

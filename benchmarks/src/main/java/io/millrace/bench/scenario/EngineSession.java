@@ -8,8 +8,11 @@ import io.millrace.engine.InferenceEngine;
 import io.millrace.engine.Request;
 import io.millrace.engine.StepReport;
 import io.millrace.plan.ModelShape;
+import io.millrace.prefix.PrefixStore;
+import io.millrace.prefix.TierConfig;
 import io.millrace.sampling.LogprobsMode;
 import java.util.List;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 
 /** An engine that is stepped on the caller's thread and watched while it works. One thread. */
@@ -18,6 +21,7 @@ final class EngineSession implements AutoCloseable {
     private static final int MAX_NUM_BATCHED_TOKENS = EngineConfig.DEFAULT_MAX_NUM_BATCHED_TOKENS;
     private static final double STABLE = 0.03;
     private static final int STEPS_PER_WINDOW = 8;
+    private static final long WAIT_NANOS = 50_000;
 
     private final InferenceEngine engine;
     private final BenchSettings settings;
@@ -29,8 +33,20 @@ final class EngineSession implements AutoCloseable {
      * @param numKvTokens tokens that the KV pool holds; whole blocks
      * @param prefixCaching whether prompts reuse each other's blocks
      * @param sharedReads whether attention reads shared blocks once
+     * @param tier how prefixes are kept; null for no tier
+     * @param store where they are kept, closed with the session; null for no tier
      */
-    record Options(int maxNumSeqs, long numKvTokens, boolean prefixCaching, boolean sharedReads) {
+    record Options(
+            int maxNumSeqs,
+            long numKvTokens,
+            boolean prefixCaching,
+            boolean sharedReads,
+            TierConfig tier,
+            PrefixStore store) {
+        Options(int maxNumSeqs, long numKvTokens, boolean prefixCaching, boolean sharedReads) {
+            this(maxNumSeqs, numKvTokens, prefixCaching, sharedReads, null, null);
+        }
+
         static Options of(int maxNumSeqs, long numKvTokens) {
             return new Options(maxNumSeqs, numKvTokens, false, true);
         }
@@ -39,7 +55,7 @@ final class EngineSession implements AutoCloseable {
     EngineSession(BenchSettings settings, Options options) {
         this.settings = settings;
         BackendProvider provider = new CpuBackendProvider(options.sharedReads());
-        this.engine = InferenceEngine.open(config(settings, options), provider);
+        this.engine = InferenceEngine.open(config(settings, options), provider, options.store());
         if (engine.numericFingerprint().contains("/bfloat16/") != settings.bfloat16()) {
             engine.close();
             throw new IllegalStateException("the engine computes as " + engine.numericFingerprint()
@@ -51,17 +67,18 @@ final class EngineSession implements AutoCloseable {
     static EngineConfig config(BenchSettings settings, Options options) {
         long numBlocks = (options.numKvTokens() + BLOCK_SIZE - 1) / BLOCK_SIZE;
         return new EngineConfig(
-                settings.model().directory().toString(),
-                "cpu",
-                settings.dtype(),
-                0,
-                options.maxNumSeqs(),
-                MAX_NUM_BATCHED_TOKENS,
-                numBlocks * BLOCK_SIZE * kvBytesPerToken(settings),
-                options.prefixCaching(),
-                BLOCK_SIZE,
-                settings.numThreads(),
-                LogprobsMode.RAW_LOGPROBS);
+                        settings.model().directory().toString(),
+                        "cpu",
+                        settings.dtype(),
+                        0,
+                        options.maxNumSeqs(),
+                        MAX_NUM_BATCHED_TOKENS,
+                        numBlocks * BLOCK_SIZE * kvBytesPerToken(settings),
+                        options.prefixCaching(),
+                        BLOCK_SIZE,
+                        settings.numThreads(),
+                        LogprobsMode.RAW_LOGPROBS)
+                .withTier(options.tier());
     }
 
     /** KV bytes of a token in the format that the settings' dtype comes to on this machine. */
@@ -93,12 +110,15 @@ final class EngineSession implements AutoCloseable {
     }
 
     /**
-     * One step; fails if a request did.
+     * One step; fails if a request did. Waits where all waits for the prefix store.
      *
      * @return what the step did, or null when there was nothing to do
      */
     StepReport step() {
-        StepReport report = engine.step();
+        StepReport report;
+        while ((report = engine.step()) == null && !engine.isIdle()) {
+            LockSupport.parkNanos(WAIT_NANOS);
+        }
         if (report != null && !report.failures().isEmpty()) {
             throw new IllegalStateException("the engine refused a bench's request: "
                     + report.failures().get(0).message() + "; "

@@ -31,4 +31,9 @@ final class Samples {
         Arrays.sort(sorted);
         return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
     }
+
+    /** All values, in the order in which they were added. */
+    double[] values() {
+        return Arrays.copyOf(values, count);
+    }
 }

@@ -207,8 +207,7 @@ final class AttentionPlan {
         int at = 0;
         for (int l = 0; l < numLevels; l++) {
             levelStart[l] = at;
-            // The last pieces of a long prompt are its longest: they go first, so that the threads end together.
-            for (int piece = numPieces - 1; piece >= 0; piece--) {
+            for (int piece = 0; piece < numPieces; piece++) {
                 if (level[piece] == l) {
                     order[at++] = piece;
                 }

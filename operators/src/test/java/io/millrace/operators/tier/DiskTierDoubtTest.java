@@ -50,13 +50,12 @@ class DiskTierDoubtTest {
     private static final int CHUNK_TOKENS = 64;
     private static final int NUM_DOCUMENTS = 3;
     private static final int DOCUMENT_TOKENS = 6 * CHUNK_TOKENS + 9;
-    private static final TierConfig TIER =
-            new TierConfig(KvFormat.AS_COMPUTED, CHUNK_TOKENS, true, 256L << 20, 20_000);
+    private static final TierConfig TIER = new TierConfig(KvFormat.AS_COMPUTED, CHUNK_TOKENS, true, 256L << 20, 20_000);
     private static final Map<String, Map<String, String>> WITHOUT_A_STORE = new ConcurrentHashMap<>();
 
     private final FaultyPieceDatabase database = new FaultyPieceDatabase();
-    private final DiskWorkers workers = new DiskWorkers(
-            new DiskChunks(database, "memory", 1L << 30, 0, System::currentTimeMillis), 256L << 20, 2);
+    private final DiskWorkers workers =
+            new DiskWorkers(new DiskChunks(database, "memory", 1L << 30, 0, System::currentTimeMillis), 256L << 20, 2);
 
     @TempDir
     Path directory;
@@ -209,7 +208,8 @@ class DiskTierDoubtTest {
     @Test
     void anotherFingerprintUnderTheSameKeyIsRefused() {
         fill(store());
-        damage((name, piece) -> resealed(ByteBuffer.wrap(piece).putLong(28, 4711).array()));
+        damage((name, piece) ->
+                resealed(ByteBuffer.wrap(piece).putLong(28, 4711).array()));
         assertRefused(ChunkDoubt.FINGERPRINT);
     }
 
@@ -223,7 +223,8 @@ class DiskTierDoubtTest {
     @Test
     void otherTokensUnderTheSameKeyAreRefused() {
         fill(store());
-        damage((name, piece) -> resealed(ByteBuffer.wrap(piece).putInt(92 + 4 * 11, 5).array()));
+        damage((name, piece) ->
+                resealed(ByteBuffer.wrap(piece).putInt(92 + 4 * 11, 5).array()));
         assertRefused(ChunkDoubt.TOKENS);
     }
 

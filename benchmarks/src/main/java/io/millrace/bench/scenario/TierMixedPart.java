@@ -1,0 +1,147 @@
+package io.millrace.bench.scenario;
+
+import io.millrace.backend.KvFormat;
+import io.millrace.bench.report.Check.Op;
+import io.millrace.bench.report.Report;
+import io.millrace.bench.report.Table;
+import io.millrace.bench.tier.MemoryStore;
+import io.millrace.bench.tier.ThrottledStore;
+import io.millrace.prefix.ChunkKey;
+import io.millrace.prefix.PrefixStore;
+import io.millrace.prefix.TierConfig;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * A stored prompt of 4k tokens, then 22 short ones: all in order of arrival, or with the short ones computed first while the
+ * stored one loads.
+ */
+final class TierMixedPart {
+    private static final int STORED_TOKENS = 4096;
+    private static final int NUM_SHORT = 22;
+    private static final int MIN_SHORT_TOKENS = 32;
+    private static final int MAX_SHORT_TOKENS = 448;
+    private static final int MAX_NUM_BATCHED_TOKENS = 512;
+    private static final int NUM_PROMPTS = 3;
+
+    /**
+     * Loading alone in terms of computing alone. The short prompts take about as long to compute as the stored one, so with
+     * a link as slow as computing, the stored prompt would wait for them twice as long as in order of arrival.
+     */
+    private static final double IO_OVER_COMPUTE = 0.4;
+
+    private static final TierConfig STORING =
+            new TierConfig(KvFormat.AS_COMPUTED, TierConfig.DEFAULT_CHUNK_TOKENS, true, 1L << 30, 60_000);
+    private static final TierConfig ADAPTIVE =
+            new TierConfig(KvFormat.AS_COMPUTED, TierConfig.DEFAULT_CHUNK_TOKENS, false, 1L << 30, 60_000);
+
+    private final BenchSettings settings;
+    private final Report report;
+
+    /** Seconds from submission. */
+    private record Times(double all, double stored) {}
+
+    TierMixedPart(BenchSettings settings, Report report) {
+        this.settings = settings;
+        this.report = report;
+    }
+
+    void run() {
+        Workload workload = new Workload(settings.model().shape().vocabSize(), settings.seed());
+        List<int[]> stored = new ArrayList<>();
+        for (int i = 0; i < NUM_PROMPTS; i++) {
+            stored.add(workload.prompt(STORED_TOKENS + 1));
+        }
+        settings.say("tier, mixed: storing prompts of %d tokens", STORED_TOKENS);
+        Map<ChunkKey, byte[][]> chunks = new ConcurrentHashMap<>();
+        Samples computeSeconds = new Samples();
+        try (TierSession storing = session(STORING, new MemoryStore(chunks))) {
+            for (int[] prompt : stored) {
+                computeSeconds.add(storing.firstToken(prompt, 1).seconds());
+            }
+        }
+        double kvBytes = (double) STORED_TOKENS / TierConfig.DEFAULT_CHUNK_TOKENS * TierStores.chunkBytes(chunks);
+        double bytesPerSecond = kvBytes / (IO_OVER_COMPUTE * computeSeconds.median());
+        Samples all = new Samples();
+        Samples first = new Samples();
+        Table table = report.table(
+                "mixed",
+                "pair",
+                "arrival_order_all_s",
+                "adaptive_all_s",
+                "ratio",
+                "arrival_order_stored_s",
+                "adaptive_stored_s",
+                "stored_ratio");
+        try (TierSession arrival = session(
+                        ADAPTIVE.inOrderOfService(), new ThrottledStore(new MemoryStore(chunks), bytesPerSecond));
+                TierSession adaptive = session(ADAPTIVE, new ThrottledStore(new MemoryStore(chunks), bytesPerSecond))) {
+            // A load on its own teaches both sides the link's rate and the device's.
+            arrival.firstToken(stored.get(0), 1);
+            adaptive.firstToken(stored.get(0), 1);
+            int numPairs = settings.pick(1, 9);
+            for (int pair = 1; pair <= numPairs; pair++) {
+                settings.say("tier, mixed, pair %d of %d", pair, numPairs);
+                int[] prompt = stored.get(pair % NUM_PROMPTS);
+                List<int[]> shorts = shorts(workload);
+                Times inOrder = null;
+                Times adapted = null;
+                for (int side = 0; side < 2; side++) {
+                    if (side == pair % 2) {
+                        inOrder = serve(arrival, pair, prompt, shorts);
+                    } else {
+                        adapted = serve(adaptive, pair, prompt, shorts);
+                    }
+                }
+                all.add(inOrder.all() / adapted.all());
+                first.add(adapted.stored() / inOrder.stored());
+                table.add(
+                        pair,
+                        inOrder.all(),
+                        adapted.all(),
+                        inOrder.all() / adapted.all(),
+                        inOrder.stored(),
+                        adapted.stored(),
+                        adapted.stored() / inOrder.stored());
+            }
+        }
+        report.config("mixed_io_over_compute", IO_OVER_COMPUTE);
+        report.check(
+                "mixed: order of arrival over adaptive, time until all have ended", all.median(), Op.AT_LEAST, 1.2);
+        report.check(
+                "mixed: adaptive over order of arrival, the stored prompt's first token",
+                first.median(),
+                Op.AT_MOST,
+                1.5);
+    }
+
+    private List<int[]> shorts(Workload workload) {
+        List<int[]> shorts = new ArrayList<>();
+        for (int i = 0; i < NUM_SHORT; i++) {
+            shorts.add(workload.prompt(workload.length(MIN_SHORT_TOKENS, MAX_SHORT_TOKENS)));
+        }
+        return shorts;
+    }
+
+    private static Times serve(TierSession session, int pair, int[] stored, List<int[]> shorts) {
+        List<String> ids = new ArrayList<>();
+        long start = System.nanoTime();
+        ids.add("stored-" + pair);
+        session.submit(ids.get(0), stored);
+        for (int i = 0; i < shorts.size(); i++) {
+            ids.add("short-" + pair + "-" + i);
+            session.submit(ids.get(i + 1), shorts.get(i));
+        }
+        double[] ends = session.runToEnd(ids, start);
+        session.drain();
+        return new Times(Arrays.stream(ends).max().orElseThrow(), ends[0]);
+    }
+
+    private TierSession session(TierConfig tier, PrefixStore store) {
+        int numKvTokens = STORED_TOKENS + NUM_SHORT * MAX_SHORT_TOKENS / 4 + 2 * MAX_NUM_BATCHED_TOKENS;
+        return new TierSession(settings, new TierSession.Options(MAX_NUM_BATCHED_TOKENS, numKvTokens, tier, store));
+    }
+}

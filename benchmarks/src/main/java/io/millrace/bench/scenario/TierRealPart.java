@@ -1,0 +1,306 @@
+package io.millrace.bench.scenario;
+
+import io.millrace.backend.KvFormat;
+import io.millrace.bench.model.BenchModel;
+import io.millrace.bench.report.Check.Op;
+import io.millrace.bench.report.Plot;
+import io.millrace.bench.report.Report;
+import io.millrace.bench.report.Table;
+import io.millrace.bench.tier.IdealMeeting;
+import io.millrace.bench.tier.MemoryStore;
+import io.millrace.bench.tier.SignTest;
+import io.millrace.bench.tier.ThrottledStore;
+import io.millrace.plan.ModelShape;
+import io.millrace.prefix.ChunkKey;
+import io.millrace.prefix.PrefixStore;
+import io.millrace.prefix.TierConfig;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * The first token of stored prompts on this machine, with a token bucket in front of a store in memory: loading and computing
+ * together against computing alone, in alternating turns, and against loading alone, which takes what the bucket lets through.
+ */
+final class TierRealPart {
+    private static final int CHUNK_TOKENS = TierConfig.DEFAULT_CHUNK_TOKENS;
+    private static final int MAX_NUM_BATCHED_TOKENS = 256;
+    private static final int NUM_PROMPTS = 3; // with a pool for one, what was two prompts ago has left memory
+    private static final int NUM_PAIRS = 9;
+    private static final int NUM_WARM_UPS = 2;
+    private static final double[] ALL_RATIOS = {0.25, 0.5, 1, 2, 4};
+    private static final TierConfig TIER = new TierConfig(KvFormat.AS_COMPUTED, CHUNK_TOKENS, false, 1L << 30, 60_000);
+    private static final TierConfig STORING =
+            new TierConfig(KvFormat.AS_COMPUTED, CHUNK_TOKENS, true, 1L << 30, 60_000);
+
+    private final BenchSettings settings;
+    private final Report report;
+    private final Table table;
+    private final List<Cell> cells = new ArrayList<>();
+
+    /** What is measured together: cells that differ in the link alone take turns with one run of computing alone. */
+    private record Group(BenchModel model, int numTokens, double computeShare, double[] ratios) {
+        int numChunks() {
+            return numTokens / CHUNK_TOKENS;
+        }
+    }
+
+    /** A cell's turns. */
+    private static final class Cell {
+        final Group group;
+        final double aimedRatio;
+        final double bytesPerSecond;
+        final double ioSeconds;
+        final Samples seconds = new Samples();
+        final Samples shareOfLimit = new Samples();
+        final Samples overIdeal = new Samples();
+        final Samples overIo = new Samples();
+        final Samples overCompute = new Samples();
+        final Samples overBetter = new Samples();
+        final Samples ratio = new Samples();
+        final Samples loadedShare = new Samples();
+
+        Cell(Group group, double aimedRatio, double computeSeconds, double kvBytes) {
+            this.group = group;
+            this.aimedRatio = aimedRatio;
+            this.ioSeconds = aimedRatio * computeSeconds;
+            this.bytesPerSecond = kvBytes / ioSeconds;
+        }
+
+        /** Takes a turn in, and the run of computing alone beside it. */
+        void add(TierSession.FirstToken together, TierSession.FirstToken computed, double lastStepSeconds) {
+            int numChunks = group.numChunks();
+            double[] compute = new double[numChunks + 1];
+            double[] io = new double[numChunks + 1];
+            for (int i = 0; i <= numChunks; i++) {
+                compute[i] = computed.curve().secondsUntil(i * CHUNK_TOKENS);
+                io[i] = i * ioSeconds / numChunks;
+            }
+            double lastToken = computed.seconds() - compute[numChunks];
+            double ideal =
+                    IdealMeeting.of(compute, io, lastStepSeconds, lastToken).seconds();
+            double chunk = Math.max(io[1], computed.seconds() / numChunks);
+            seconds.add(together.seconds());
+            overIdeal.add(together.seconds() / ideal);
+            shareOfLimit.add(together.seconds() / Math.max(1.08 * ideal, ideal + chunk));
+            double ioAlone = ioSeconds + lastStepSeconds;
+            overIo.add(ioAlone / together.seconds());
+            overCompute.add(computed.seconds() / together.seconds());
+            overBetter.add(Math.min(ioAlone, computed.seconds()) / together.seconds());
+            ratio.add(ioAlone / computed.seconds());
+            loadedShare.add((double) together.numTierTokens() / group.numTokens());
+        }
+    }
+
+    TierRealPart(BenchSettings settings, Report report) {
+        this.settings = settings;
+        this.report = report;
+        table = report.table(
+                "real",
+                "model",
+                "tokens",
+                "compute_percent",
+                "aimed_io_over_compute",
+                "io_over_compute",
+                "mb_per_s",
+                "pairs",
+                "seconds",
+                "over_ideal",
+                "share_of_limit",
+                "over_io",
+                "over_compute",
+                "over_better_at_least",
+                "loaded_share");
+    }
+
+    void run() {
+        report.config("real_token_budget", MAX_NUM_BATCHED_TOKENS);
+        report.config("real_bounds", "sign test of the median of the pairs, 95 % each");
+        for (Group group : groups()) {
+            measure(group);
+        }
+        checks();
+        report.plot(Plot.of(
+                "Speedup in cells as listed: over loading alone, over computing alone, times the ideal",
+                numbered(),
+                "cell",
+                "over_io",
+                "over_compute",
+                "over_ideal"));
+    }
+
+    private List<Group> groups() {
+        BenchModel grouped = settings.model();
+        BenchModel multiHead = multiHeadTwin();
+        List<Group> groups = new ArrayList<>();
+        if (!settings.full()) {
+            groups.add(new Group(grouped, 1024, 1, new double[] {0.25, 1, 4}));
+            groups.add(new Group(grouped, 2048, 1, new double[] {1}));
+            return groups;
+        }
+        for (BenchModel model : List.of(grouped, multiHead)) {
+            for (int numTokens : List.of(1024, 2048)) {
+                groups.add(new Group(model, numTokens, 1, ALL_RATIOS));
+                groups.add(new Group(model, numTokens, 0.5, new double[] {0.25, 1, 4}));
+            }
+        }
+        return groups;
+    }
+
+    /** The same model with a KV head for every query head. */
+    private BenchModel multiHeadTwin() {
+        ModelShape shape = settings.model().shape();
+        return BenchModel.random(
+                new ModelShape(
+                        shape.name() + "-multi-head",
+                        shape.vocabSize(),
+                        shape.hiddenSize(),
+                        shape.numLayers(),
+                        shape.numQueryHeads(),
+                        shape.numQueryHeads(),
+                        shape.headDim(),
+                        shape.intermediateSize(),
+                        shape.tiedEmbeddings(),
+                        shape.numVectorParametersPerLayer(),
+                        shape.maxPositionEmbeddings()),
+                settings.home().resolveSibling("bench-models"));
+    }
+
+    private void measure(Group group) {
+        BenchSettings own = settings.withModel(group.model());
+        settings.say(
+                "tier, %s: %d tokens, %.0f %% of the compute: storing prompts",
+                group.model().shape().name(), group.numTokens(), 100 * group.computeShare());
+        Workload workload = new Workload(group.model().shape().vocabSize(), settings.seed());
+        List<int[]> prompts = new ArrayList<>();
+        for (int i = 0; i < NUM_PROMPTS; i++) {
+            prompts.add(workload.prompt(group.numTokens() + 1));
+        }
+        Map<ChunkKey, byte[][]> chunks = stored(own, group, prompts);
+        double kvBytes = (double) group.numChunks() * TierStores.chunkBytes(chunks);
+        List<TierSession> sessions = new ArrayList<>();
+        try {
+            TierSession computing = session(own, group, null, null);
+            sessions.add(computing);
+            Samples alone = new Samples();
+            for (int i = 0; i < NUM_WARM_UPS + 1; i++) {
+                alone.add(computing
+                        .firstToken(prompts.get(i % NUM_PROMPTS), group.computeShare())
+                        .seconds());
+            }
+            List<Cell> measured = new ArrayList<>();
+            for (double ratio : group.ratios()) {
+                Cell cell = new Cell(group, ratio, alone.median(), kvBytes);
+                measured.add(cell);
+                TierSession loading =
+                        session(own, group, TIER, new ThrottledStore(new MemoryStore(chunks), cell.bytesPerSecond));
+                sessions.add(loading);
+                for (int i = 0; i < NUM_WARM_UPS; i++) {
+                    loading.firstToken(prompts.get(i % NUM_PROMPTS), group.computeShare());
+                }
+            }
+            turns(group, prompts, sessions, measured);
+            cells.addAll(measured);
+            measured.forEach(this::addRow);
+        } finally {
+            sessions.forEach(TierSession::close);
+        }
+    }
+
+    private void turns(Group group, List<int[]> prompts, List<TierSession> sessions, List<Cell> own) {
+        for (int turn = 0; turn < NUM_PAIRS; turn++) {
+            settings.say("tier, turn %d of %d", turn + 1, NUM_PAIRS);
+            // The warm-up ended with prompt 1 (computing: 2), so that what comes next is the longest gone.
+            int[] prompt = prompts.get((turn + NUM_WARM_UPS) % NUM_PROMPTS);
+            TierSession.FirstToken[] tokens = new TierSession.FirstToken[sessions.size()];
+            for (int i = 0; i < tokens.length; i++) {
+                int place = turn % 2 == 0 ? i : tokens.length - 1 - i;
+                int[] shown = place == 0 ? prompts.get((turn + NUM_WARM_UPS + 1) % NUM_PROMPTS) : prompt;
+                tokens[place] = sessions.get(place).firstToken(shown, group.computeShare());
+            }
+            double lastStep = lastStepSeconds(sessions.get(0), group);
+            for (int i = 0; i < own.size(); i++) {
+                own.get(i).add(tokens[i + 1], tokens[0], lastStep);
+            }
+        }
+    }
+
+    /** A step with one token of a prompt, and what others have in every step. */
+    private double lastStepSeconds(TierSession session, Group group) {
+        Workload single = new Workload(group.model().shape().vocabSize(), settings.seed());
+        return session.firstToken(single.prompt(1), group.computeShare()).seconds();
+    }
+
+    private static Map<ChunkKey, byte[][]> stored(BenchSettings own, Group group, List<int[]> prompts) {
+        Map<ChunkKey, byte[][]> chunks = new ConcurrentHashMap<>();
+        try (TierSession storing = session(own, group, STORING, new MemoryStore(chunks))) {
+            for (int[] prompt : prompts) {
+                storing.firstToken(prompt, 1);
+            }
+        }
+        int expected = NUM_PROMPTS * group.numChunks();
+        if (chunks.size() != expected) {
+            throw new IllegalStateException(
+                    "the engine stored " + chunks.size() + " of " + expected + " chunks that it computed");
+        }
+        return chunks;
+    }
+
+    private static TierSession session(BenchSettings own, Group group, TierConfig tier, PrefixStore store) {
+        int numKvTokens = group.numTokens() + MAX_NUM_BATCHED_TOKENS + 8 * EngineSession.BLOCK_SIZE;
+        return new TierSession(own, new TierSession.Options(MAX_NUM_BATCHED_TOKENS, numKvTokens, tier, store));
+    }
+
+    private void addRow(Cell cell) {
+        table.add(
+                cell.group.model().shape().name(),
+                cell.group.numTokens(),
+                100 * cell.group.computeShare(),
+                cell.aimedRatio,
+                cell.ratio.median(),
+                cell.bytesPerSecond / 1e6,
+                cell.seconds.count(),
+                cell.seconds.median(),
+                cell.overIdeal.median(),
+                cell.shareOfLimit.median(),
+                cell.overIo.median(),
+                cell.overCompute.median(),
+                SignTest.lowerBound(cell.overBetter.values()),
+                cell.loadedShare.median());
+    }
+
+    private void checks() {
+        double worstOfLimit = cells.stream()
+                .mapToDouble(cell -> cell.shareOfLimit.median())
+                .max()
+                .orElse(Double.NaN);
+        double leastOverBetter = cells.stream()
+                .mapToDouble(cell -> SignTest.lowerBound(cell.overBetter.values()))
+                .min()
+                .orElse(Double.NaN);
+        double leastSpeedup = cells.stream()
+                .filter(cell -> cell.group.numTokens() == 2048)
+                .filter(cell -> cell.ratio.median() >= 0.85 && cell.ratio.median() <= 1.2)
+                .mapToDouble(cell -> Math.min(cell.overIo.median(), cell.overCompute.median()))
+                .min()
+                .orElse(Double.NaN);
+        String what = "real, worst of " + cells.size() + " cells: ";
+        report.check(what + "median time over max(1.08 ideal, ideal + a chunk)", worstOfLimit, Op.AT_MOST, 1);
+        report.check(what + "speedup over the better resource alone, 95 % bound", leastOverBetter, Op.AT_LEAST, 0.98);
+        report.check(
+                "real, 2,048 tokens, loading as long as computing: speedup over either alone",
+                leastSpeedup,
+                Op.AT_LEAST,
+                1.7);
+    }
+
+    private Table numbered() {
+        Table numbered = new Table("plot", "cell", "over_io", "over_compute", "over_ideal");
+        for (int i = 0; i < cells.size(); i++) {
+            Cell cell = cells.get(i);
+            numbered.add(i + 1, cell.overIo.median(), cell.overCompute.median(), cell.overIdeal.median());
+        }
+        return numbered;
+    }
+}
