@@ -42,9 +42,6 @@ public interface Kernels {
     /** Rounds to nearest-even bfloat16. */
     void toBfloat16(float[] source, int sourceOffset, short[] target, int targetOffset, int count);
 
-    /** Widens bfloat16, exactly. */
-    void fromBfloat16(short[] source, int sourceOffset, float[] target, int targetOffset, int count);
-
     /** Whether no element is NaN or infinite. */
     boolean isFinite(float[] x, int offset, int count);
 
@@ -67,27 +64,33 @@ public interface Kernels {
             int numBlocks,
             float[] scores);
 
-    /** The same over bfloat16 keys (widened exactly: equal to converting first). */
+    /**
+     * The same over pairs of bfloat16 keys, the lower in an int's low half (widened exactly: equal to converting first).
+     *
+     * @param headDim even
+     * @param keys block b's key elements d and d + 1 (d even) of slot s stand at keyOffsets[b] + d / 2 × BLOCK_SIZE + s
+     */
     void scores(
             float[] queries,
             int firstRow,
             int numRows,
             int headDim,
-            short[] keys,
-            int[] blockOffsets,
-            int keyStride,
+            int[] keys,
+            int[] keyOffsets,
             int numBlocks,
             float[] scores);
 
     /**
-     * Folds one row's tile of base-2 scores into its online softmax (Milakov and Gimelshein): raises the row's maximum,
-     * replaces the first count scores by 2^(score - maximum), the rest of the tile by 0, and adds them to the row's 16
-     * lanes of sums. Returns the factor by which what was accumulated under the old maximum shrinks.
+     * Folds the rows' tiles of base-2 scores into their online softmax (Milakov and Gimelshein): raises each row's maximum,
+     * replaces its first counts[r] scores by 2^(score - maximum), the rest of its tile by 0, and adds them to the row's 16
+     * lanes of sums.
      *
      * @param maxima [rows], negative infinity before the first tile
      * @param sums [rows][LANES]
+     * @param factors [rows], receives what the accumulations under the old maxima shrink by
      */
-    float foldScores(float[] scores, int row, int count, float[] maxima, float[] sums);
+    void foldScores(
+            float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors);
 
     /** The fixed tree over one row's 16 lanes of sums. */
     float sumLanes(float[] sums, int row);
@@ -112,7 +115,13 @@ public interface Kernels {
             int[] blockOffsets,
             float[] accumulators);
 
-    /** The same over bfloat16 values. */
+    /**
+     * The same over pairs of bfloat16 values, the lower in an int's low half.
+     *
+     * @param headDim even
+     * @param values a block's pairs of elements (i, i + headDim / 2) stand as [headDim / 2 / 16][slot][16], the last group
+     *     narrower where 16 does not divide; block b's begin at valueOffsets[b], see {@link Bfloat16#valuePair}
+     */
     void accumulate(
             float[] weights,
             int firstRow,
@@ -120,7 +129,7 @@ public interface Kernels {
             int[] counts,
             float[] factors,
             int headDim,
-            short[] values,
-            int[] blockOffsets,
+            int[] values,
+            int[] valueOffsets,
             float[] accumulators);
 }

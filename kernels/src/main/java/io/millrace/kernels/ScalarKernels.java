@@ -72,13 +72,6 @@ public final class ScalarKernels implements Kernels {
     }
 
     @Override
-    public void fromBfloat16(short[] source, int sourceOffset, float[] target, int targetOffset, int count) {
-        for (int i = 0; i < count; i++) {
-            target[targetOffset + i] = Bfloat16.widen(source[sourceOffset + i]);
-        }
-    }
-
-    @Override
     public boolean isFinite(float[] x, int offset, int count) {
         float zero = 0;
         for (int i = 0; i < count; i++) {
@@ -116,17 +109,18 @@ public final class ScalarKernels implements Kernels {
             int firstRow,
             int numRows,
             int headDim,
-            short[] keys,
-            int[] blockOffsets,
-            int keyStride,
+            int[] keys,
+            int[] keyOffsets,
             int numBlocks,
             float[] scores) {
         for (int r = firstRow; r < firstRow + numRows; r++) {
             for (int p = 0; p < numBlocks * BLOCK_SIZE; p++) {
-                int key = blockOffsets[p / BLOCK_SIZE] + p % BLOCK_SIZE;
+                int key = keyOffsets[p / BLOCK_SIZE] + p % BLOCK_SIZE;
                 float sum = 0;
-                for (int d = 0; d < headDim; d++) {
-                    sum = Math.fma(queries[r * headDim + d], Bfloat16.widen(keys[key + d * keyStride]), sum);
+                for (int d = 0; d < headDim; d += 2) {
+                    int pair = keys[key + d / 2 * BLOCK_SIZE];
+                    sum = Math.fma(queries[r * headDim + d], Bfloat16.low(pair), sum);
+                    sum = Math.fma(queries[r * headDim + d + 1], Bfloat16.high(pair), sum);
                 }
                 scores[r * TILE_SIZE + p] = sum;
             }
@@ -134,7 +128,14 @@ public final class ScalarKernels implements Kernels {
     }
 
     @Override
-    public float foldScores(float[] scores, int row, int count, float[] maxima, float[] sums) {
+    public void foldScores(
+            float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
+        for (int r = firstRow; r < firstRow + numRows; r++) {
+            factors[r] = foldRow(scores, r, counts[r], maxima, sums);
+        }
+    }
+
+    private static float foldRow(float[] scores, int row, int count, float[] maxima, float[] sums) {
         int offset = row * TILE_SIZE;
         float oldMaximum = maxima[row];
         float maximum = oldMaximum;
@@ -198,15 +199,18 @@ public final class ScalarKernels implements Kernels {
             int[] counts,
             float[] factors,
             int headDim,
-            short[] values,
-            int[] blockOffsets,
+            int[] values,
+            int[] valueOffsets,
             float[] accumulators) {
+        int half = headDim / 2;
         for (int r = firstRow; r < firstRow + numRows; r++) {
             for (int d = 0; d < headDim; d++) {
                 float sum = accumulators[r * headDim + d] * factors[r];
                 for (int p = 0; p < counts[r]; p++) {
-                    float value = Bfloat16.widen(values[blockOffsets[p / BLOCK_SIZE] + p % BLOCK_SIZE * headDim + d]);
-                    sum = Math.fma(weights[r * TILE_SIZE + p], value, sum);
+                    int pair =
+                            values[valueOffsets[p / BLOCK_SIZE] + Bfloat16.valuePair(p % BLOCK_SIZE, d % half, half)];
+                    sum = Math.fma(
+                            weights[r * TILE_SIZE + p], d < half ? Bfloat16.low(pair) : Bfloat16.high(pair), sum);
                 }
                 accumulators[r * headDim + d] = sum;
             }

@@ -5,93 +5,97 @@ import static io.millrace.kernels.Kernels.TILE_SIZE;
 
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.IntVector;
-import jdk.incubator.vector.ShortVector;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
- * Attention's two products over bfloat16 keys and values, register-tiled: up to four query rows by four vectors, so that
- * each key or value vector is loaded once for four rows. Written out because the compiler keeps only named locals in
- * registers. Every element is its own chain of multiply-adds, so the tiling does not show in the bits.
+ * Attention's two products over pairs of bfloat16 keys and values, register-tiled: up to three query rows by four vectors,
+ * so that what is read and widened once serves three rows (a group of three heads; other groups go as threes and twos).
+ * A shift and a mask widen two vectors with one load. Written out because the compiler keeps only named locals in
+ * registers, and no wider: bodies of many more operations outgrow what C2 inlines and box their vectors. Every element
+ * is its own chain of multiply-adds, so the tiling does not show in the bits.
  */
 final class VectorAttentionBfloat16 {
     private static final VectorSpecies<Float> F = VectorRows.F;
+    private static final VectorSpecies<Integer> I = VectorRows.I;
     private static final int L = VectorRows.L;
+    private static final int HIGH_HALF = 0xffff0000;
 
     private VectorAttentionBfloat16() {}
 
-    // ZERO_EXTEND_S2I throws on JDK 17; sign extension followed by the shift gives the same bits.
-    private static FloatVector load(short[] source, int at) {
-        return ((IntVector) ShortVector.fromArray(VectorRows.S, source, at).castShape(VectorRows.I, 0))
-                .lanewise(VectorOperators.LSHL, 16)
-                .reinterpretAsFloats();
+    private static FloatVector low(IntVector pairs) {
+        return pairs.lanewise(VectorOperators.LSHL, 16).reinterpretAsFloats();
     }
 
-    /** All rows against all blocks of the tile; rows go in groups of at most four, positions in groups of four vectors. */
+    private static FloatVector high(IntVector pairs) {
+        return pairs.and(HIGH_HALF).reinterpretAsFloats();
+    }
+
+    /** How many of the rows left go together: threes, then twos. */
+    private static int group(int rowsLeft) {
+        return rowsLeft == 3 || rowsLeft > 4 ? 3 : Math.min(2, rowsLeft);
+    }
+
+    /** All rows against all blocks of the tile; positions go in groups of four vectors. */
     static void scores(
             float[] queries,
             int firstRow,
             int numRows,
             int headDim,
-            short[] keys,
-            int[] blockOffsets,
-            int keyStride,
+            int[] keys,
+            int[] keyOffsets,
             int numBlocks,
             float[] scores) {
         int numVectors = numBlocks * BLOCK_SIZE / L;
-        int row = firstRow;
         int end = firstRow + numRows;
-        while (row < end) {
-            int group = Math.min(4, end - row);
-            int q0 = row * headDim;
+        int group;
+        for (int row = firstRow; row < end; row += group) {
+            group = group(end - row);
+            int q = row * headDim;
             int out = row * TILE_SIZE;
             int v = 0;
             for (; v + 4 <= numVectors; v += 4) {
-                int k0 = keyOffset(blockOffsets, v);
-                int k1 = keyOffset(blockOffsets, v + 1);
-                int k2 = keyOffset(blockOffsets, v + 2);
-                int k3 = keyOffset(blockOffsets, v + 3);
-                int o0 = out + v * L;
-                int o1 = o0 + L;
-                int o2 = o1 + L;
-                int o3 = o2 + L;
+                int k0 = keyOffset(keyOffsets, v);
+                int k1 = keyOffset(keyOffsets, v + 1);
+                int k2 = keyOffset(keyOffsets, v + 2);
+                int k3 = keyOffset(keyOffsets, v + 3);
+                int o = out + v * L;
                 switch (group) {
-                    case 4 -> scores4(keys, k0, k1, k2, k3, keyStride, queries, q0, headDim, scores, o0, o1, o2, o3);
-                    case 3 -> scores3(keys, k0, k1, k2, k3, keyStride, queries, q0, headDim, scores, o0, o1, o2, o3);
-                    case 2 -> scores2(keys, k0, k1, k2, k3, keyStride, queries, q0, headDim, scores, o0, o1, o2, o3);
-                    default -> scores1(keys, k0, k1, k2, k3, keyStride, queries, q0, headDim, scores, o0, o1, o2, o3);
+                    case 3 -> scores3(keys, k0, k1, k2, k3, queries, q, headDim, scores, o);
+                    case 2 -> scores2(keys, k0, k1, k2, k3, queries, q, headDim, scores, o);
+                    default -> scores1(keys, k0, k1, k2, k3, queries, q, headDim, scores, o);
                 }
             }
             for (; v < numVectors; v++) {
-                scoresOneVector(
-                        keys, keyOffset(blockOffsets, v), keyStride, queries, q0, headDim, group, scores, out + v * L);
+                scoresOneVector(keys, keyOffset(keyOffsets, v), queries, q, headDim, group, scores, out + v * L);
             }
-            row += group;
         }
     }
 
-    private static int keyOffset(int[] blockOffsets, int vector) {
+    private static int keyOffset(int[] keyOffsets, int vector) {
         int position = vector * L;
-        return blockOffsets[position / BLOCK_SIZE] + position % BLOCK_SIZE;
+        return keyOffsets[position / BLOCK_SIZE] + position % BLOCK_SIZE;
     }
 
-    /** One vector of positions, up to four rows: the end of a tile that is not full. */
+    /** One vector of positions, up to three rows: the end of a tile that is not full. */
     private static void scoresOneVector(
-            short[] keys, int key, int stride, float[] q, int q0, int headDim, int rows, float[] out, int o) {
+            int[] keys, int key, float[] q, int q0, int headDim, int rows, float[] out, int o) {
         int q1 = rows > 1 ? q0 + headDim : q0;
         int q2 = rows > 2 ? q0 + 2 * headDim : q0;
-        int q3 = rows > 3 ? q0 + 3 * headDim : q0;
         FloatVector s0 = FloatVector.zero(F);
         FloatVector s1 = FloatVector.zero(F);
         FloatVector s2 = FloatVector.zero(F);
-        FloatVector s3 = FloatVector.zero(F);
         int at = key;
-        for (int d = 0; d < headDim; d++, at += stride) {
-            FloatVector k = load(keys, at);
-            s0 = FloatVector.broadcast(F, q[q0 + d]).fma(k, s0);
-            s1 = FloatVector.broadcast(F, q[q1 + d]).fma(k, s1);
-            s2 = FloatVector.broadcast(F, q[q2 + d]).fma(k, s2);
-            s3 = FloatVector.broadcast(F, q[q3 + d]).fma(k, s3);
+        for (int d = 0; d < headDim; d += 2, at += BLOCK_SIZE) {
+            IntVector pairs = IntVector.fromArray(I, keys, at);
+            FloatVector even = low(pairs);
+            s0 = FloatVector.broadcast(F, q[q0 + d]).fma(even, s0);
+            s1 = FloatVector.broadcast(F, q[q1 + d]).fma(even, s1);
+            s2 = FloatVector.broadcast(F, q[q2 + d]).fma(even, s2);
+            FloatVector odd = high(pairs);
+            s0 = FloatVector.broadcast(F, q[q0 + d + 1]).fma(odd, s0);
+            s1 = FloatVector.broadcast(F, q[q1 + d + 1]).fma(odd, s1);
+            s2 = FloatVector.broadcast(F, q[q2 + d + 1]).fma(odd, s2);
         }
         s0.intoArray(out, o);
         if (rows > 1) {
@@ -100,102 +104,10 @@ final class VectorAttentionBfloat16 {
         if (rows > 2) {
             s2.intoArray(out, o + 2 * TILE_SIZE);
         }
-        if (rows > 3) {
-            s3.intoArray(out, o + 3 * TILE_SIZE);
-        }
-    }
-
-    private static void scores4(
-            short[] keys,
-            int k0,
-            int k1,
-            int k2,
-            int k3,
-            int stride,
-            float[] q,
-            int q0,
-            int headDim,
-            float[] out,
-            int o0,
-            int o1,
-            int o2,
-            int o3) {
-        FloatVector s00 = FloatVector.zero(F);
-        FloatVector s01 = FloatVector.zero(F);
-        FloatVector s02 = FloatVector.zero(F);
-        FloatVector s03 = FloatVector.zero(F);
-        FloatVector s10 = FloatVector.zero(F);
-        FloatVector s11 = FloatVector.zero(F);
-        FloatVector s12 = FloatVector.zero(F);
-        FloatVector s13 = FloatVector.zero(F);
-        FloatVector s20 = FloatVector.zero(F);
-        FloatVector s21 = FloatVector.zero(F);
-        FloatVector s22 = FloatVector.zero(F);
-        FloatVector s23 = FloatVector.zero(F);
-        FloatVector s30 = FloatVector.zero(F);
-        FloatVector s31 = FloatVector.zero(F);
-        FloatVector s32 = FloatVector.zero(F);
-        FloatVector s33 = FloatVector.zero(F);
-        int at = 0;
-        for (int d = 0; d < headDim; d++, at += stride) {
-            FloatVector v0 = load(keys, k0 + at);
-            FloatVector v1 = load(keys, k1 + at);
-            FloatVector v2 = load(keys, k2 + at);
-            FloatVector v3 = load(keys, k3 + at);
-            FloatVector b0 = FloatVector.broadcast(F, q[q0 + d]);
-            s00 = b0.fma(v0, s00);
-            s01 = b0.fma(v1, s01);
-            s02 = b0.fma(v2, s02);
-            s03 = b0.fma(v3, s03);
-            FloatVector b1 = FloatVector.broadcast(F, q[q0 + headDim + d]);
-            s10 = b1.fma(v0, s10);
-            s11 = b1.fma(v1, s11);
-            s12 = b1.fma(v2, s12);
-            s13 = b1.fma(v3, s13);
-            FloatVector b2 = FloatVector.broadcast(F, q[q0 + 2 * headDim + d]);
-            s20 = b2.fma(v0, s20);
-            s21 = b2.fma(v1, s21);
-            s22 = b2.fma(v2, s22);
-            s23 = b2.fma(v3, s23);
-            FloatVector b3 = FloatVector.broadcast(F, q[q0 + 3 * headDim + d]);
-            s30 = b3.fma(v0, s30);
-            s31 = b3.fma(v1, s31);
-            s32 = b3.fma(v2, s32);
-            s33 = b3.fma(v3, s33);
-        }
-        s00.intoArray(out, o0);
-        s01.intoArray(out, o1);
-        s02.intoArray(out, o2);
-        s03.intoArray(out, o3);
-        s10.intoArray(out, o0 + 1 * TILE_SIZE);
-        s11.intoArray(out, o1 + 1 * TILE_SIZE);
-        s12.intoArray(out, o2 + 1 * TILE_SIZE);
-        s13.intoArray(out, o3 + 1 * TILE_SIZE);
-        s20.intoArray(out, o0 + 2 * TILE_SIZE);
-        s21.intoArray(out, o1 + 2 * TILE_SIZE);
-        s22.intoArray(out, o2 + 2 * TILE_SIZE);
-        s23.intoArray(out, o3 + 2 * TILE_SIZE);
-        s30.intoArray(out, o0 + 3 * TILE_SIZE);
-        s31.intoArray(out, o1 + 3 * TILE_SIZE);
-        s32.intoArray(out, o2 + 3 * TILE_SIZE);
-        s33.intoArray(out, o3 + 3 * TILE_SIZE);
     }
 
     private static void scores3(
-            short[] keys,
-            int k0,
-            int k1,
-            int k2,
-            int k3,
-            int stride,
-            float[] q,
-            int q0,
-            int headDim,
-            float[] out,
-            int o0,
-            int o1,
-            int o2,
-            int o3) {
+            int[] keys, int k0, int k1, int k2, int k3, float[] q, int q0, int headDim, float[] out, int o) {
         FloatVector s00 = FloatVector.zero(F);
         FloatVector s01 = FloatVector.zero(F);
         FloatVector s02 = FloatVector.zero(F);
@@ -209,56 +121,66 @@ final class VectorAttentionBfloat16 {
         FloatVector s22 = FloatVector.zero(F);
         FloatVector s23 = FloatVector.zero(F);
         int at = 0;
-        for (int d = 0; d < headDim; d++, at += stride) {
-            FloatVector v0 = load(keys, k0 + at);
-            FloatVector v1 = load(keys, k1 + at);
-            FloatVector v2 = load(keys, k2 + at);
-            FloatVector v3 = load(keys, k3 + at);
+        for (int d = 0; d < headDim; d += 2, at += BLOCK_SIZE) {
+            IntVector p0 = IntVector.fromArray(I, keys, k0 + at);
+            IntVector p1 = IntVector.fromArray(I, keys, k1 + at);
+            IntVector p2 = IntVector.fromArray(I, keys, k2 + at);
+            IntVector p3 = IntVector.fromArray(I, keys, k3 + at);
+            FloatVector e0 = low(p0);
+            FloatVector e1 = low(p1);
+            FloatVector e2 = low(p2);
+            FloatVector e3 = low(p3);
             FloatVector b0 = FloatVector.broadcast(F, q[q0 + d]);
-            s00 = b0.fma(v0, s00);
-            s01 = b0.fma(v1, s01);
-            s02 = b0.fma(v2, s02);
-            s03 = b0.fma(v3, s03);
+            s00 = b0.fma(e0, s00);
+            s01 = b0.fma(e1, s01);
+            s02 = b0.fma(e2, s02);
+            s03 = b0.fma(e3, s03);
             FloatVector b1 = FloatVector.broadcast(F, q[q0 + headDim + d]);
-            s10 = b1.fma(v0, s10);
-            s11 = b1.fma(v1, s11);
-            s12 = b1.fma(v2, s12);
-            s13 = b1.fma(v3, s13);
+            s10 = b1.fma(e0, s10);
+            s11 = b1.fma(e1, s11);
+            s12 = b1.fma(e2, s12);
+            s13 = b1.fma(e3, s13);
             FloatVector b2 = FloatVector.broadcast(F, q[q0 + 2 * headDim + d]);
-            s20 = b2.fma(v0, s20);
-            s21 = b2.fma(v1, s21);
-            s22 = b2.fma(v2, s22);
-            s23 = b2.fma(v3, s23);
+            s20 = b2.fma(e0, s20);
+            s21 = b2.fma(e1, s21);
+            s22 = b2.fma(e2, s22);
+            s23 = b2.fma(e3, s23);
+            FloatVector o0 = high(p0);
+            FloatVector o1 = high(p1);
+            FloatVector o2 = high(p2);
+            FloatVector o3 = high(p3);
+            FloatVector c0 = FloatVector.broadcast(F, q[q0 + d + 1]);
+            s00 = c0.fma(o0, s00);
+            s01 = c0.fma(o1, s01);
+            s02 = c0.fma(o2, s02);
+            s03 = c0.fma(o3, s03);
+            FloatVector c1 = FloatVector.broadcast(F, q[q0 + headDim + d + 1]);
+            s10 = c1.fma(o0, s10);
+            s11 = c1.fma(o1, s11);
+            s12 = c1.fma(o2, s12);
+            s13 = c1.fma(o3, s13);
+            FloatVector c2 = FloatVector.broadcast(F, q[q0 + 2 * headDim + d + 1]);
+            s20 = c2.fma(o0, s20);
+            s21 = c2.fma(o1, s21);
+            s22 = c2.fma(o2, s22);
+            s23 = c2.fma(o3, s23);
         }
-        s00.intoArray(out, o0);
-        s01.intoArray(out, o1);
-        s02.intoArray(out, o2);
-        s03.intoArray(out, o3);
-        s10.intoArray(out, o0 + 1 * TILE_SIZE);
-        s11.intoArray(out, o1 + 1 * TILE_SIZE);
-        s12.intoArray(out, o2 + 1 * TILE_SIZE);
-        s13.intoArray(out, o3 + 1 * TILE_SIZE);
-        s20.intoArray(out, o0 + 2 * TILE_SIZE);
-        s21.intoArray(out, o1 + 2 * TILE_SIZE);
-        s22.intoArray(out, o2 + 2 * TILE_SIZE);
-        s23.intoArray(out, o3 + 2 * TILE_SIZE);
+        s00.intoArray(out, o);
+        s01.intoArray(out, o + L);
+        s02.intoArray(out, o + 2 * L);
+        s03.intoArray(out, o + 3 * L);
+        s10.intoArray(out, o + TILE_SIZE);
+        s11.intoArray(out, o + TILE_SIZE + L);
+        s12.intoArray(out, o + TILE_SIZE + 2 * L);
+        s13.intoArray(out, o + TILE_SIZE + 3 * L);
+        s20.intoArray(out, o + 2 * TILE_SIZE);
+        s21.intoArray(out, o + 2 * TILE_SIZE + L);
+        s22.intoArray(out, o + 2 * TILE_SIZE + 2 * L);
+        s23.intoArray(out, o + 2 * TILE_SIZE + 3 * L);
     }
 
     private static void scores2(
-            short[] keys,
-            int k0,
-            int k1,
-            int k2,
-            int k3,
-            int stride,
-            float[] q,
-            int q0,
-            int headDim,
-            float[] out,
-            int o0,
-            int o1,
-            int o2,
-            int o3) {
+            int[] keys, int k0, int k1, int k2, int k3, float[] q, int q0, int headDim, float[] out, int o) {
         FloatVector s00 = FloatVector.zero(F);
         FloatVector s01 = FloatVector.zero(F);
         FloatVector s02 = FloatVector.zero(F);
@@ -268,72 +190,90 @@ final class VectorAttentionBfloat16 {
         FloatVector s12 = FloatVector.zero(F);
         FloatVector s13 = FloatVector.zero(F);
         int at = 0;
-        for (int d = 0; d < headDim; d++, at += stride) {
-            FloatVector v0 = load(keys, k0 + at);
-            FloatVector v1 = load(keys, k1 + at);
-            FloatVector v2 = load(keys, k2 + at);
-            FloatVector v3 = load(keys, k3 + at);
+        for (int d = 0; d < headDim; d += 2, at += BLOCK_SIZE) {
+            IntVector p0 = IntVector.fromArray(I, keys, k0 + at);
+            IntVector p1 = IntVector.fromArray(I, keys, k1 + at);
+            IntVector p2 = IntVector.fromArray(I, keys, k2 + at);
+            IntVector p3 = IntVector.fromArray(I, keys, k3 + at);
+            FloatVector e0 = low(p0);
+            FloatVector e1 = low(p1);
+            FloatVector e2 = low(p2);
+            FloatVector e3 = low(p3);
             FloatVector b0 = FloatVector.broadcast(F, q[q0 + d]);
-            s00 = b0.fma(v0, s00);
-            s01 = b0.fma(v1, s01);
-            s02 = b0.fma(v2, s02);
-            s03 = b0.fma(v3, s03);
+            s00 = b0.fma(e0, s00);
+            s01 = b0.fma(e1, s01);
+            s02 = b0.fma(e2, s02);
+            s03 = b0.fma(e3, s03);
             FloatVector b1 = FloatVector.broadcast(F, q[q0 + headDim + d]);
-            s10 = b1.fma(v0, s10);
-            s11 = b1.fma(v1, s11);
-            s12 = b1.fma(v2, s12);
-            s13 = b1.fma(v3, s13);
+            s10 = b1.fma(e0, s10);
+            s11 = b1.fma(e1, s11);
+            s12 = b1.fma(e2, s12);
+            s13 = b1.fma(e3, s13);
+            FloatVector o0 = high(p0);
+            FloatVector o1 = high(p1);
+            FloatVector o2 = high(p2);
+            FloatVector o3 = high(p3);
+            FloatVector c0 = FloatVector.broadcast(F, q[q0 + d + 1]);
+            s00 = c0.fma(o0, s00);
+            s01 = c0.fma(o1, s01);
+            s02 = c0.fma(o2, s02);
+            s03 = c0.fma(o3, s03);
+            FloatVector c1 = FloatVector.broadcast(F, q[q0 + headDim + d + 1]);
+            s10 = c1.fma(o0, s10);
+            s11 = c1.fma(o1, s11);
+            s12 = c1.fma(o2, s12);
+            s13 = c1.fma(o3, s13);
         }
-        s00.intoArray(out, o0);
-        s01.intoArray(out, o1);
-        s02.intoArray(out, o2);
-        s03.intoArray(out, o3);
-        s10.intoArray(out, o0 + 1 * TILE_SIZE);
-        s11.intoArray(out, o1 + 1 * TILE_SIZE);
-        s12.intoArray(out, o2 + 1 * TILE_SIZE);
-        s13.intoArray(out, o3 + 1 * TILE_SIZE);
+        s00.intoArray(out, o);
+        s01.intoArray(out, o + L);
+        s02.intoArray(out, o + 2 * L);
+        s03.intoArray(out, o + 3 * L);
+        s10.intoArray(out, o + TILE_SIZE);
+        s11.intoArray(out, o + TILE_SIZE + L);
+        s12.intoArray(out, o + TILE_SIZE + 2 * L);
+        s13.intoArray(out, o + TILE_SIZE + 3 * L);
     }
 
     private static void scores1(
-            short[] keys,
-            int k0,
-            int k1,
-            int k2,
-            int k3,
-            int stride,
-            float[] q,
-            int q0,
-            int headDim,
-            float[] out,
-            int o0,
-            int o1,
-            int o2,
-            int o3) {
+            int[] keys, int k0, int k1, int k2, int k3, float[] q, int q0, int headDim, float[] out, int o) {
         FloatVector s00 = FloatVector.zero(F);
         FloatVector s01 = FloatVector.zero(F);
         FloatVector s02 = FloatVector.zero(F);
         FloatVector s03 = FloatVector.zero(F);
         int at = 0;
-        for (int d = 0; d < headDim; d++, at += stride) {
-            FloatVector v0 = load(keys, k0 + at);
-            FloatVector v1 = load(keys, k1 + at);
-            FloatVector v2 = load(keys, k2 + at);
-            FloatVector v3 = load(keys, k3 + at);
+        for (int d = 0; d < headDim; d += 2, at += BLOCK_SIZE) {
+            IntVector p0 = IntVector.fromArray(I, keys, k0 + at);
+            IntVector p1 = IntVector.fromArray(I, keys, k1 + at);
+            IntVector p2 = IntVector.fromArray(I, keys, k2 + at);
+            IntVector p3 = IntVector.fromArray(I, keys, k3 + at);
+            FloatVector e0 = low(p0);
+            FloatVector e1 = low(p1);
+            FloatVector e2 = low(p2);
+            FloatVector e3 = low(p3);
             FloatVector b0 = FloatVector.broadcast(F, q[q0 + d]);
-            s00 = b0.fma(v0, s00);
-            s01 = b0.fma(v1, s01);
-            s02 = b0.fma(v2, s02);
-            s03 = b0.fma(v3, s03);
+            s00 = b0.fma(e0, s00);
+            s01 = b0.fma(e1, s01);
+            s02 = b0.fma(e2, s02);
+            s03 = b0.fma(e3, s03);
+            FloatVector o0 = high(p0);
+            FloatVector o1 = high(p1);
+            FloatVector o2 = high(p2);
+            FloatVector o3 = high(p3);
+            FloatVector c0 = FloatVector.broadcast(F, q[q0 + d + 1]);
+            s00 = c0.fma(o0, s00);
+            s01 = c0.fma(o1, s01);
+            s02 = c0.fma(o2, s02);
+            s03 = c0.fma(o3, s03);
         }
-        s00.intoArray(out, o0);
-        s01.intoArray(out, o1);
-        s02.intoArray(out, o2);
-        s03.intoArray(out, o3);
+        s00.intoArray(out, o);
+        s01.intoArray(out, o + L);
+        s02.intoArray(out, o + 2 * L);
+        s03.intoArray(out, o + 3 * L);
     }
 
     /**
-     * All rows; those of a group of at most four go together as far as the shortest of them reaches, then each alone. The
-     * rows' own chains over positions stay the same.
+     * All rows; those of a group go together over the blocks that all of them see in full, then each alone. The rows' own
+     * chains over positions stay the same.
      */
     static void accumulate(
             float[] weights,
@@ -342,267 +282,246 @@ final class VectorAttentionBfloat16 {
             int[] counts,
             float[] factors,
             int headDim,
-            short[] values,
-            int[] blockOffsets,
+            int[] values,
+            int[] valueOffsets,
             float[] accumulators) {
-        int row = firstRow;
+        int half = headDim / 2;
+        int wholeColumns = half / BLOCK_SIZE * BLOCK_SIZE;
         int end = firstRow + numRows;
-        while (row < end) {
-            int group = Math.min(4, end - row);
-            int common = counts[row];
-            int w0 = row * TILE_SIZE;
+        int group;
+        for (int row = firstRow; row < end; row += group) {
+            group = group(end - row);
             // In a pass of its own: with these products too, the methods below outgrow what C2 inlines and box vectors.
             for (int r = row; r < row + group; r++) {
-                VectorRows.scale(accumulators, r * headDim, factors[r], headDim);
-            }
-            int column = 0;
-            for (; column + 4 * L <= headDim; column += 4 * L) {
-                int a0 = row * headDim + column;
-                switch (group) {
-                    case 4 ->
-                        accumulate4(values, blockOffsets, column, headDim, weights, w0, 0, common, accumulators, a0);
-                    case 3 ->
-                        accumulate3(values, blockOffsets, column, headDim, weights, w0, 0, common, accumulators, a0);
-                    case 2 ->
-                        accumulate2(values, blockOffsets, column, headDim, weights, w0, 0, common, accumulators, a0);
-                    default ->
-                        accumulate1(values, blockOffsets, column, headDim, weights, w0, 0, common, accumulators, a0);
+                if (factors[r] != 1f) {
+                    VectorRows.scale(accumulators, r * headDim, factors[r], headDim);
                 }
-                for (int r = 1; r < group; r++) {
-                    if (counts[row + r] > common) {
-                        accumulate1(
-                                values,
-                                blockOffsets,
-                                column,
-                                headDim,
-                                weights,
-                                w0 + r * TILE_SIZE,
-                                common,
-                                counts[row + r],
-                                accumulators,
-                                a0 + r * headDim);
+            }
+            int commonBlocks = group == 1 ? 0 : counts[row] / BLOCK_SIZE;
+            int common = commonBlocks * BLOCK_SIZE;
+            int column = 0;
+            for (; column + 2 * L <= wholeColumns; column += 2 * L) {
+                int first = valueVector(column);
+                int apart = valueVector(column + L) - first;
+                int w = row * TILE_SIZE;
+                int a = row * headDim + column;
+                if (group == 3) {
+                    accumulate3(values, valueOffsets, first, apart, half, weights, w, commonBlocks, accumulators, a);
+                } else if (group == 2) {
+                    accumulate2(values, valueOffsets, first, apart, half, weights, w, commonBlocks, accumulators, a);
+                }
+                for (int r = row; r < row + group; r++, w += TILE_SIZE, a += headDim) {
+                    int to = counts[r];
+                    if (to > common) {
+                        accumulate1(values, valueOffsets, first, apart, half, weights, w, common, to, accumulators, a);
                     }
                 }
             }
-            for (; column < headDim; column += L) {
-                for (int r = row; r < row + group; r++) {
-                    accumulateOneVector(
-                            values,
-                            blockOffsets,
-                            column,
-                            headDim,
-                            weights,
-                            r * TILE_SIZE,
-                            counts[r],
-                            accumulators,
-                            r * headDim + column);
+            for (int r = row; r < row + group; r++) {
+                int c = column;
+                for (; c < wholeColumns; c += L) {
+                    accumulateOneVector(values, valueOffsets, c, half, weights, r, counts[r], accumulators);
+                }
+                for (; c < half; c++) {
+                    accumulateOnePair(values, valueOffsets, c, half, weights, r, counts[r], accumulators);
                 }
             }
-            row += group;
         }
     }
 
-    /** One vector of columns of one row: head dimensions that are no multiple of four vectors. */
+    /** Where a vector of pairs stands within a block's values. */
+    private static int valueVector(int column) {
+        return column / BLOCK_SIZE * BLOCK_SIZE * BLOCK_SIZE + column % BLOCK_SIZE;
+    }
+
+    /** One vector of pairs of one row: what two vectors at a time leave. */
     private static void accumulateOneVector(
-            short[] values,
-            int[] blockOffsets,
-            int column,
-            int headDim,
-            float[] w,
-            int w0,
-            int count,
-            float[] acc,
-            int a) {
-        FloatVector sum = FloatVector.fromArray(F, acc, a);
+            int[] values, int[] valueOffsets, int column, int half, float[] w, int row, int count, float[] acc) {
+        int a = row * 2 * half + column;
+        int first = valueVector(column);
+        FloatVector s0 = FloatVector.fromArray(F, acc, a);
+        FloatVector s1 = FloatVector.fromArray(F, acc, a + half);
         for (int p = 0; p < count; p++) {
-            int at = blockOffsets[p >> 4] + (p & 15) * headDim + column;
-            sum = FloatVector.broadcast(F, w[w0 + p]).fma(load(values, at), sum);
+            int at = valueOffsets[p / BLOCK_SIZE] + p % BLOCK_SIZE * BLOCK_SIZE + first;
+            IntVector pairs = IntVector.fromArray(I, values, at);
+            FloatVector b = FloatVector.broadcast(F, w[row * TILE_SIZE + p]);
+            s0 = b.fma(low(pairs), s0);
+            s1 = b.fma(high(pairs), s1);
         }
-        sum.intoArray(acc, a);
+        s0.intoArray(acc, a);
+        s1.intoArray(acc, a + half);
     }
 
-    private static void accumulate4(
-            short[] values,
-            int[] blockOffsets,
-            int column,
-            int headDim,
-            float[] w,
-            int w0,
-            int from,
-            int to,
-            float[] acc,
-            int a0) {
-        FloatVector s00 = FloatVector.fromArray(F, acc, a0);
-        FloatVector s01 = FloatVector.fromArray(F, acc, a0 + L);
-        FloatVector s02 = FloatVector.fromArray(F, acc, a0 + 2 * L);
-        FloatVector s03 = FloatVector.fromArray(F, acc, a0 + 3 * L);
-        FloatVector s10 = FloatVector.fromArray(F, acc, a0 + 1 * headDim);
-        FloatVector s11 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + L);
-        FloatVector s12 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + 2 * L);
-        FloatVector s13 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + 3 * L);
-        FloatVector s20 = FloatVector.fromArray(F, acc, a0 + 2 * headDim);
-        FloatVector s21 = FloatVector.fromArray(F, acc, a0 + 2 * headDim + L);
-        FloatVector s22 = FloatVector.fromArray(F, acc, a0 + 2 * headDim + 2 * L);
-        FloatVector s23 = FloatVector.fromArray(F, acc, a0 + 2 * headDim + 3 * L);
-        FloatVector s30 = FloatVector.fromArray(F, acc, a0 + 3 * headDim);
-        FloatVector s31 = FloatVector.fromArray(F, acc, a0 + 3 * headDim + L);
-        FloatVector s32 = FloatVector.fromArray(F, acc, a0 + 3 * headDim + 2 * L);
-        FloatVector s33 = FloatVector.fromArray(F, acc, a0 + 3 * headDim + 3 * L);
-        for (int p = from; p < to; p++) {
-            int at = blockOffsets[p >> 4] + (p & 15) * headDim + column;
-            FloatVector v0 = load(values, at);
-            FloatVector v1 = load(values, at + L);
-            FloatVector v2 = load(values, at + 2 * L);
-            FloatVector v3 = load(values, at + 3 * L);
-            FloatVector b0 = FloatVector.broadcast(F, w[w0 + p]);
-            s00 = b0.fma(v0, s00);
-            s01 = b0.fma(v1, s01);
-            s02 = b0.fma(v2, s02);
-            s03 = b0.fma(v3, s03);
-            FloatVector b1 = FloatVector.broadcast(F, w[w0 + 1 * TILE_SIZE + p]);
-            s10 = b1.fma(v0, s10);
-            s11 = b1.fma(v1, s11);
-            s12 = b1.fma(v2, s12);
-            s13 = b1.fma(v3, s13);
-            FloatVector b2 = FloatVector.broadcast(F, w[w0 + 2 * TILE_SIZE + p]);
-            s20 = b2.fma(v0, s20);
-            s21 = b2.fma(v1, s21);
-            s22 = b2.fma(v2, s22);
-            s23 = b2.fma(v3, s23);
-            FloatVector b3 = FloatVector.broadcast(F, w[w0 + 3 * TILE_SIZE + p]);
-            s30 = b3.fma(v0, s30);
-            s31 = b3.fma(v1, s31);
-            s32 = b3.fma(v2, s32);
-            s33 = b3.fma(v3, s33);
+    /** What no vector covers. */
+    private static void accumulateOnePair(
+            int[] values, int[] valueOffsets, int column, int half, float[] w, int row, int count, float[] acc) {
+        int a = row * 2 * half + column;
+        for (int p = 0; p < count; p++) {
+            int pair = values[valueOffsets[p / BLOCK_SIZE] + Bfloat16.valuePair(p % BLOCK_SIZE, column, half)];
+            float weight = w[row * TILE_SIZE + p];
+            acc[a] = Math.fma(weight, Bfloat16.low(pair), acc[a]);
+            acc[a + half] = Math.fma(weight, Bfloat16.high(pair), acc[a + half]);
         }
-        s00.intoArray(acc, a0);
-        s01.intoArray(acc, a0 + L);
-        s02.intoArray(acc, a0 + 2 * L);
-        s03.intoArray(acc, a0 + 3 * L);
-        s10.intoArray(acc, a0 + 1 * headDim);
-        s11.intoArray(acc, a0 + 1 * headDim + L);
-        s12.intoArray(acc, a0 + 1 * headDim + 2 * L);
-        s13.intoArray(acc, a0 + 1 * headDim + 3 * L);
-        s20.intoArray(acc, a0 + 2 * headDim);
-        s21.intoArray(acc, a0 + 2 * headDim + L);
-        s22.intoArray(acc, a0 + 2 * headDim + 2 * L);
-        s23.intoArray(acc, a0 + 2 * headDim + 3 * L);
-        s30.intoArray(acc, a0 + 3 * headDim);
-        s31.intoArray(acc, a0 + 3 * headDim + L);
-        s32.intoArray(acc, a0 + 3 * headDim + 2 * L);
-        s33.intoArray(acc, a0 + 3 * headDim + 3 * L);
     }
 
     private static void accumulate3(
-            short[] values,
-            int[] blockOffsets,
-            int column,
-            int headDim,
+            int[] values,
+            int[] valueOffsets,
+            int first,
+            int apart,
+            int half,
             float[] w,
             int w0,
-            int from,
-            int to,
+            int numBlocks,
             float[] acc,
             int a0) {
         FloatVector s00 = FloatVector.fromArray(F, acc, a0);
         FloatVector s01 = FloatVector.fromArray(F, acc, a0 + L);
-        FloatVector s02 = FloatVector.fromArray(F, acc, a0 + 2 * L);
-        FloatVector s03 = FloatVector.fromArray(F, acc, a0 + 3 * L);
-        FloatVector s10 = FloatVector.fromArray(F, acc, a0 + 1 * headDim);
-        FloatVector s11 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + L);
-        FloatVector s12 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + 2 * L);
-        FloatVector s13 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + 3 * L);
-        FloatVector s20 = FloatVector.fromArray(F, acc, a0 + 2 * headDim);
-        FloatVector s21 = FloatVector.fromArray(F, acc, a0 + 2 * headDim + L);
-        FloatVector s22 = FloatVector.fromArray(F, acc, a0 + 2 * headDim + 2 * L);
-        FloatVector s23 = FloatVector.fromArray(F, acc, a0 + 2 * headDim + 3 * L);
-        for (int p = from; p < to; p++) {
-            int at = blockOffsets[p >> 4] + (p & 15) * headDim + column;
-            FloatVector v0 = load(values, at);
-            FloatVector v1 = load(values, at + L);
-            FloatVector v2 = load(values, at + 2 * L);
-            FloatVector v3 = load(values, at + 3 * L);
-            FloatVector b0 = FloatVector.broadcast(F, w[w0 + p]);
-            s00 = b0.fma(v0, s00);
-            s01 = b0.fma(v1, s01);
-            s02 = b0.fma(v2, s02);
-            s03 = b0.fma(v3, s03);
-            FloatVector b1 = FloatVector.broadcast(F, w[w0 + 1 * TILE_SIZE + p]);
-            s10 = b1.fma(v0, s10);
-            s11 = b1.fma(v1, s11);
-            s12 = b1.fma(v2, s12);
-            s13 = b1.fma(v3, s13);
-            FloatVector b2 = FloatVector.broadcast(F, w[w0 + 2 * TILE_SIZE + p]);
-            s20 = b2.fma(v0, s20);
-            s21 = b2.fma(v1, s21);
-            s22 = b2.fma(v2, s22);
-            s23 = b2.fma(v3, s23);
+        FloatVector s02 = FloatVector.fromArray(F, acc, a0 + half);
+        FloatVector s03 = FloatVector.fromArray(F, acc, a0 + L + half);
+        FloatVector s10 = FloatVector.fromArray(F, acc, a0 + 2 * half);
+        FloatVector s11 = FloatVector.fromArray(F, acc, a0 + 2 * half + L);
+        FloatVector s12 = FloatVector.fromArray(F, acc, a0 + 2 * half + half);
+        FloatVector s13 = FloatVector.fromArray(F, acc, a0 + 2 * half + L + half);
+        FloatVector s20 = FloatVector.fromArray(F, acc, a0 + 4 * half);
+        FloatVector s21 = FloatVector.fromArray(F, acc, a0 + 4 * half + L);
+        FloatVector s22 = FloatVector.fromArray(F, acc, a0 + 4 * half + half);
+        FloatVector s23 = FloatVector.fromArray(F, acc, a0 + 4 * half + L + half);
+        for (int block = 0; block < numBlocks; block++) {
+            int at = valueOffsets[block] + first;
+            int weight = w0 + block * BLOCK_SIZE;
+            for (int slot = 0; slot < BLOCK_SIZE; slot += 2, at += 2 * BLOCK_SIZE) {
+                IntVector p00 = IntVector.fromArray(I, values, at);
+                IntVector p01 = IntVector.fromArray(I, values, at + apart);
+                FloatVector v00 = low(p00);
+                FloatVector v01 = low(p01);
+                FloatVector v02 = high(p00);
+                FloatVector v03 = high(p01);
+                FloatVector b00 = FloatVector.broadcast(F, w[weight + slot]);
+                s00 = b00.fma(v00, s00);
+                s01 = b00.fma(v01, s01);
+                s02 = b00.fma(v02, s02);
+                s03 = b00.fma(v03, s03);
+                FloatVector b01 = FloatVector.broadcast(F, w[weight + TILE_SIZE + slot]);
+                s10 = b01.fma(v00, s10);
+                s11 = b01.fma(v01, s11);
+                s12 = b01.fma(v02, s12);
+                s13 = b01.fma(v03, s13);
+                FloatVector b02 = FloatVector.broadcast(F, w[weight + 2 * TILE_SIZE + slot]);
+                s20 = b02.fma(v00, s20);
+                s21 = b02.fma(v01, s21);
+                s22 = b02.fma(v02, s22);
+                s23 = b02.fma(v03, s23);
+                IntVector p10 = IntVector.fromArray(I, values, at + BLOCK_SIZE);
+                IntVector p11 = IntVector.fromArray(I, values, at + BLOCK_SIZE + apart);
+                FloatVector v10 = low(p10);
+                FloatVector v11 = low(p11);
+                FloatVector v12 = high(p10);
+                FloatVector v13 = high(p11);
+                FloatVector b10 = FloatVector.broadcast(F, w[weight + slot + 1]);
+                s00 = b10.fma(v10, s00);
+                s01 = b10.fma(v11, s01);
+                s02 = b10.fma(v12, s02);
+                s03 = b10.fma(v13, s03);
+                FloatVector b11 = FloatVector.broadcast(F, w[weight + TILE_SIZE + slot + 1]);
+                s10 = b11.fma(v10, s10);
+                s11 = b11.fma(v11, s11);
+                s12 = b11.fma(v12, s12);
+                s13 = b11.fma(v13, s13);
+                FloatVector b12 = FloatVector.broadcast(F, w[weight + 2 * TILE_SIZE + slot + 1]);
+                s20 = b12.fma(v10, s20);
+                s21 = b12.fma(v11, s21);
+                s22 = b12.fma(v12, s22);
+                s23 = b12.fma(v13, s23);
+            }
         }
         s00.intoArray(acc, a0);
         s01.intoArray(acc, a0 + L);
-        s02.intoArray(acc, a0 + 2 * L);
-        s03.intoArray(acc, a0 + 3 * L);
-        s10.intoArray(acc, a0 + 1 * headDim);
-        s11.intoArray(acc, a0 + 1 * headDim + L);
-        s12.intoArray(acc, a0 + 1 * headDim + 2 * L);
-        s13.intoArray(acc, a0 + 1 * headDim + 3 * L);
-        s20.intoArray(acc, a0 + 2 * headDim);
-        s21.intoArray(acc, a0 + 2 * headDim + L);
-        s22.intoArray(acc, a0 + 2 * headDim + 2 * L);
-        s23.intoArray(acc, a0 + 2 * headDim + 3 * L);
+        s02.intoArray(acc, a0 + half);
+        s03.intoArray(acc, a0 + L + half);
+        s10.intoArray(acc, a0 + 2 * half);
+        s11.intoArray(acc, a0 + 2 * half + L);
+        s12.intoArray(acc, a0 + 2 * half + half);
+        s13.intoArray(acc, a0 + 2 * half + L + half);
+        s20.intoArray(acc, a0 + 4 * half);
+        s21.intoArray(acc, a0 + 4 * half + L);
+        s22.intoArray(acc, a0 + 4 * half + half);
+        s23.intoArray(acc, a0 + 4 * half + L + half);
     }
 
     private static void accumulate2(
-            short[] values,
-            int[] blockOffsets,
-            int column,
-            int headDim,
+            int[] values,
+            int[] valueOffsets,
+            int first,
+            int apart,
+            int half,
             float[] w,
             int w0,
-            int from,
-            int to,
+            int numBlocks,
             float[] acc,
             int a0) {
         FloatVector s00 = FloatVector.fromArray(F, acc, a0);
         FloatVector s01 = FloatVector.fromArray(F, acc, a0 + L);
-        FloatVector s02 = FloatVector.fromArray(F, acc, a0 + 2 * L);
-        FloatVector s03 = FloatVector.fromArray(F, acc, a0 + 3 * L);
-        FloatVector s10 = FloatVector.fromArray(F, acc, a0 + 1 * headDim);
-        FloatVector s11 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + L);
-        FloatVector s12 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + 2 * L);
-        FloatVector s13 = FloatVector.fromArray(F, acc, a0 + 1 * headDim + 3 * L);
-        for (int p = from; p < to; p++) {
-            int at = blockOffsets[p >> 4] + (p & 15) * headDim + column;
-            FloatVector v0 = load(values, at);
-            FloatVector v1 = load(values, at + L);
-            FloatVector v2 = load(values, at + 2 * L);
-            FloatVector v3 = load(values, at + 3 * L);
-            FloatVector b0 = FloatVector.broadcast(F, w[w0 + p]);
-            s00 = b0.fma(v0, s00);
-            s01 = b0.fma(v1, s01);
-            s02 = b0.fma(v2, s02);
-            s03 = b0.fma(v3, s03);
-            FloatVector b1 = FloatVector.broadcast(F, w[w0 + 1 * TILE_SIZE + p]);
-            s10 = b1.fma(v0, s10);
-            s11 = b1.fma(v1, s11);
-            s12 = b1.fma(v2, s12);
-            s13 = b1.fma(v3, s13);
+        FloatVector s02 = FloatVector.fromArray(F, acc, a0 + half);
+        FloatVector s03 = FloatVector.fromArray(F, acc, a0 + L + half);
+        FloatVector s10 = FloatVector.fromArray(F, acc, a0 + 2 * half);
+        FloatVector s11 = FloatVector.fromArray(F, acc, a0 + 2 * half + L);
+        FloatVector s12 = FloatVector.fromArray(F, acc, a0 + 2 * half + half);
+        FloatVector s13 = FloatVector.fromArray(F, acc, a0 + 2 * half + L + half);
+        for (int block = 0; block < numBlocks; block++) {
+            int at = valueOffsets[block] + first;
+            int weight = w0 + block * BLOCK_SIZE;
+            for (int slot = 0; slot < BLOCK_SIZE; slot += 2, at += 2 * BLOCK_SIZE) {
+                IntVector p00 = IntVector.fromArray(I, values, at);
+                IntVector p01 = IntVector.fromArray(I, values, at + apart);
+                FloatVector v00 = low(p00);
+                FloatVector v01 = low(p01);
+                FloatVector v02 = high(p00);
+                FloatVector v03 = high(p01);
+                FloatVector b00 = FloatVector.broadcast(F, w[weight + slot]);
+                s00 = b00.fma(v00, s00);
+                s01 = b00.fma(v01, s01);
+                s02 = b00.fma(v02, s02);
+                s03 = b00.fma(v03, s03);
+                FloatVector b01 = FloatVector.broadcast(F, w[weight + TILE_SIZE + slot]);
+                s10 = b01.fma(v00, s10);
+                s11 = b01.fma(v01, s11);
+                s12 = b01.fma(v02, s12);
+                s13 = b01.fma(v03, s13);
+                IntVector p10 = IntVector.fromArray(I, values, at + BLOCK_SIZE);
+                IntVector p11 = IntVector.fromArray(I, values, at + BLOCK_SIZE + apart);
+                FloatVector v10 = low(p10);
+                FloatVector v11 = low(p11);
+                FloatVector v12 = high(p10);
+                FloatVector v13 = high(p11);
+                FloatVector b10 = FloatVector.broadcast(F, w[weight + slot + 1]);
+                s00 = b10.fma(v10, s00);
+                s01 = b10.fma(v11, s01);
+                s02 = b10.fma(v12, s02);
+                s03 = b10.fma(v13, s03);
+                FloatVector b11 = FloatVector.broadcast(F, w[weight + TILE_SIZE + slot + 1]);
+                s10 = b11.fma(v10, s10);
+                s11 = b11.fma(v11, s11);
+                s12 = b11.fma(v12, s12);
+                s13 = b11.fma(v13, s13);
+            }
         }
         s00.intoArray(acc, a0);
         s01.intoArray(acc, a0 + L);
-        s02.intoArray(acc, a0 + 2 * L);
-        s03.intoArray(acc, a0 + 3 * L);
-        s10.intoArray(acc, a0 + 1 * headDim);
-        s11.intoArray(acc, a0 + 1 * headDim + L);
-        s12.intoArray(acc, a0 + 1 * headDim + 2 * L);
-        s13.intoArray(acc, a0 + 1 * headDim + 3 * L);
+        s02.intoArray(acc, a0 + half);
+        s03.intoArray(acc, a0 + L + half);
+        s10.intoArray(acc, a0 + 2 * half);
+        s11.intoArray(acc, a0 + 2 * half + L);
+        s12.intoArray(acc, a0 + 2 * half + half);
+        s13.intoArray(acc, a0 + 2 * half + L + half);
     }
 
     private static void accumulate1(
-            short[] values,
-            int[] blockOffsets,
-            int column,
-            int headDim,
+            int[] values,
+            int[] valueOffsets,
+            int first,
+            int apart,
+            int half,
             float[] w,
             int w0,
             int from,
@@ -611,14 +530,16 @@ final class VectorAttentionBfloat16 {
             int a0) {
         FloatVector s00 = FloatVector.fromArray(F, acc, a0);
         FloatVector s01 = FloatVector.fromArray(F, acc, a0 + L);
-        FloatVector s02 = FloatVector.fromArray(F, acc, a0 + 2 * L);
-        FloatVector s03 = FloatVector.fromArray(F, acc, a0 + 3 * L);
+        FloatVector s02 = FloatVector.fromArray(F, acc, a0 + half);
+        FloatVector s03 = FloatVector.fromArray(F, acc, a0 + L + half);
         for (int p = from; p < to; p++) {
-            int at = blockOffsets[p >> 4] + (p & 15) * headDim + column;
-            FloatVector v0 = load(values, at);
-            FloatVector v1 = load(values, at + L);
-            FloatVector v2 = load(values, at + 2 * L);
-            FloatVector v3 = load(values, at + 3 * L);
+            int at = valueOffsets[p / BLOCK_SIZE] + p % BLOCK_SIZE * BLOCK_SIZE + first;
+            IntVector p0 = IntVector.fromArray(I, values, at);
+            IntVector p1 = IntVector.fromArray(I, values, at + apart);
+            FloatVector v0 = low(p0);
+            FloatVector v1 = low(p1);
+            FloatVector v2 = high(p0);
+            FloatVector v3 = high(p1);
             FloatVector b0 = FloatVector.broadcast(F, w[w0 + p]);
             s00 = b0.fma(v0, s00);
             s01 = b0.fma(v1, s01);
@@ -627,7 +548,7 @@ final class VectorAttentionBfloat16 {
         }
         s00.intoArray(acc, a0);
         s01.intoArray(acc, a0 + L);
-        s02.intoArray(acc, a0 + 2 * L);
-        s03.intoArray(acc, a0 + 3 * L);
+        s02.intoArray(acc, a0 + half);
+        s03.intoArray(acc, a0 + L + half);
     }
 }

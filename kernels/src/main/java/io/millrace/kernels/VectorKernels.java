@@ -43,11 +43,6 @@ final class VectorKernels implements Kernels {
     }
 
     @Override
-    public void fromBfloat16(short[] source, int sourceOffset, float[] target, int targetOffset, int count) {
-        VectorRows.fromBfloat16(source, sourceOffset, target, targetOffset, count);
-    }
-
-    @Override
     public boolean isFinite(float[] x, int offset, int count) {
         return VectorRows.isFinite(x, offset, count, LANE_SCRATCH.get());
     }
@@ -73,18 +68,17 @@ final class VectorKernels implements Kernels {
             int firstRow,
             int numRows,
             int headDim,
-            short[] keys,
-            int[] blockOffsets,
-            int keyStride,
+            int[] keys,
+            int[] keyOffsets,
             int numBlocks,
             float[] scores) {
-        VectorAttentionBfloat16.scores(
-                queries, firstRow, numRows, headDim, keys, blockOffsets, keyStride, numBlocks, scores);
+        VectorAttentionBfloat16.scores(queries, firstRow, numRows, headDim, keys, keyOffsets, numBlocks, scores);
     }
 
     @Override
-    public float foldScores(float[] scores, int row, int count, float[] maxima, float[] sums) {
-        return VectorRows.foldScores(scores, row, count, maxima, sums);
+    public void foldScores(
+            float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
+        VectorRows.foldScores(scores, firstRow, numRows, counts, maxima, sums, factors);
     }
 
     @Override
@@ -119,14 +113,10 @@ final class VectorKernels implements Kernels {
             int[] counts,
             float[] factors,
             int headDim,
-            short[] values,
-            int[] blockOffsets,
+            int[] values,
+            int[] valueOffsets,
             float[] accumulators) {
-        if (headDim % LANES != 0) {
-            scalar.accumulate(weights, firstRow, numRows, counts, factors, headDim, values, blockOffsets, accumulators);
-            return;
-        }
         VectorAttentionBfloat16.accumulate(
-                weights, firstRow, numRows, counts, factors, headDim, values, blockOffsets, accumulators);
+                weights, firstRow, numRows, counts, factors, headDim, values, valueOffsets, accumulators);
     }
 }

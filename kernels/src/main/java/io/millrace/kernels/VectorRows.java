@@ -143,19 +143,6 @@ final class VectorRows {
         }
     }
 
-    static void fromBfloat16(short[] source, int sourceOffset, float[] target, int targetOffset, int count) {
-        int i = 0;
-        for (; i + L <= count; i += L) {
-            ((IntVector) ShortVector.fromArray(S, source, sourceOffset + i).castShape(I, 0))
-                    .lanewise(VectorOperators.LSHL, 16)
-                    .reinterpretAsFloats()
-                    .intoArray(target, targetOffset + i);
-        }
-        for (; i < count; i++) {
-            target[targetOffset + i] = Bfloat16.widen(source[sourceOffset + i]);
-        }
-    }
-
     static boolean isFinite(float[] x, int offset, int count, float[] lanes) {
         FloatVector zero0 = FloatVector.zero(F);
         FloatVector zero1 = FloatVector.zero(F);
@@ -175,32 +162,70 @@ final class VectorRows {
         return zero == 0;
     }
 
-    /** The largest lane, by way of integers in the order of floats: their maximum is a single instruction. */
-    private static float maximumLane(FloatVector x) {
-        IntVector bits = x.reinterpretAsInts();
+    /**
+     * In passes over all rows, so that one row's chain of waits (maximum, exponentials, sums) overlaps with the others'.
+     * Where no score exceeds the maximum, and that is most tiles but the first, nothing is reduced across lanes.
+     */
+    static void foldScores(
+            float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
+        int end = firstRow + numRows;
+        for (int row = firstRow; row < end; row++) {
+            factors[row] = raiseMaximum(scores, row, counts[row], maxima);
+        }
+        for (int row = firstRow; row < end; row++) {
+            exponentials(scores, row * Kernels.TILE_SIZE, maxima[row]);
+        }
+        for (int row = firstRow; row < end; row++) {
+            addToLanes(scores, row, factors[row], sums);
+        }
+    }
+
+    private static float raiseMaximum(float[] scores, int row, int count, float[] maxima) {
+        int offset = row * Kernels.TILE_SIZE;
+        for (int p = count; p < Kernels.TILE_SIZE; p++) {
+            scores[offset + p] = Float.NEGATIVE_INFINITY;
+        }
+        float oldMaximum = maxima[row];
+        if (!anyExceeds(scores, offset, oldMaximum)) {
+            return 1f;
+        }
+        float maximum = maximum(scores, offset);
+        maxima[row] = maximum;
+        return Exp2.of(oldMaximum - maximum);
+    }
+
+    private static boolean anyExceeds(float[] scores, int offset, float limit) {
+        return highest(scores, offset).compare(VectorOperators.GT, limit).anyTrue();
+    }
+
+    /** By way of integers in the order of floats: their maximum over lanes is a single instruction. */
+    private static float maximum(float[] scores, int offset) {
+        IntVector bits = highest(scores, offset).reinterpretAsInts();
         IntVector ordered = bits.lanewise(
                 VectorOperators.XOR, bits.lanewise(VectorOperators.ASHR, 31).and(Integer.MAX_VALUE));
         int maximum = ordered.reduceLanes(VectorOperators.MAX);
         return Float.intBitsToFloat(maximum ^ ((maximum >> 31) & Integer.MAX_VALUE));
     }
 
-    static float foldScores(float[] scores, int row, int count, float[] maxima, float[] sums) {
-        int offset = row * Kernels.TILE_SIZE;
-        for (int p = count; p < Kernels.TILE_SIZE; p++) {
-            scores[offset + p] = Float.NEGATIVE_INFINITY;
-        }
-        float oldMaximum = maxima[row];
-        FloatVector high = FloatVector.fromArray(F, scores, offset);
+    /** Each lane's largest score of a tile. */
+    private static FloatVector highest(float[] scores, int offset) {
+        FloatVector highest = FloatVector.fromArray(F, scores, offset);
         for (int p = L; p < Kernels.TILE_SIZE; p += L) {
             FloatVector next = FloatVector.fromArray(F, scores, offset + p);
-            high = high.blend(next, next.compare(VectorOperators.GT, high));
+            highest = highest.blend(next, next.compare(VectorOperators.GT, highest));
         }
-        float maximum = Math.max(oldMaximum, maximumLane(high));
-        float factor = maximum == oldMaximum ? 1f : Exp2.of(oldMaximum - maximum);
-        // One exponential in the loop's body: four side by side outgrow the compiler's inlining and box their vectors.
+        return highest;
+    }
+
+    /** One exponential in the loop's body: four side by side outgrow the compiler's inlining and box their vectors. */
+    private static void exponentials(float[] scores, int offset, float maximum) {
         for (int p = offset; p < offset + Kernels.TILE_SIZE; p += L) {
             exp2(FloatVector.fromArray(F, scores, p).sub(maximum)).intoArray(scores, p);
         }
+    }
+
+    private static void addToLanes(float[] scores, int row, float factor, float[] sums) {
+        int offset = row * Kernels.TILE_SIZE;
         for (int lane = 0; lane < Kernels.LANES; lane += L) {
             int p = offset + lane;
             FloatVector first = FloatVector.fromArray(F, scores, p).add(FloatVector.fromArray(F, scores, p + 16));
@@ -210,7 +235,5 @@ final class VectorRows {
                     .fma(FloatVector.broadcast(F, factor), first.add(second))
                     .intoArray(sums, at);
         }
-        maxima[row] = maximum;
-        return factor;
     }
 }

@@ -207,7 +207,8 @@ final class AttentionPlan {
         int at = 0;
         for (int l = 0; l < numLevels; l++) {
             levelStart[l] = at;
-            for (int piece = 0; piece < numPieces; piece++) {
+            // The last pieces of a long prompt are its longest: they go first, so that the threads end together.
+            for (int piece = numPieces - 1; piece >= 0; piece--) {
                 if (level[piece] == l) {
                     order[at++] = piece;
                 }

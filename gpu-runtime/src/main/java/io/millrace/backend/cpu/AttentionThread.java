@@ -5,13 +5,10 @@ import java.util.Arrays;
 
 /**
  * One compute thread's part in attention: folds the tiles of a piece for all of its rows together, so that a tile's keys
- * and values are read, and widened, once for them.
+ * and values come from memory once for them.
  */
 final class AttentionThread {
     private static final int BLOCKS_PER_TILE = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
-
-    /** Up to this many rows the bfloat16 kernels, which widen as they go, beat widening the tile first. */
-    private static final int MAX_DIRECT_ROWS = 4;
 
     private final Kernels kernels;
     private final KvPool pool;
@@ -29,10 +26,8 @@ final class AttentionThread {
     private final float[] accumulators;
     private final int[] counts;
     private final int[] limits;
-    private final int[] blockOffsets = new int[BLOCKS_PER_TILE];
-    private final int[] wideOffsets = new int[BLOCKS_PER_TILE];
-    private final float[] wideKeys;
-    private final float[] wideValues;
+    private final int[] keyOffsets = new int[BLOCKS_PER_TILE];
+    private final int[] valueOffsets = new int[BLOCKS_PER_TILE];
     private final short[] halfScratch;
 
     AttentionThread(
@@ -60,12 +55,7 @@ final class AttentionThread {
         accumulators = new float[rows * headDim];
         counts = new int[rows];
         limits = new int[plan.maxTokensPerPiece()];
-        wideKeys = new float[isHalf ? Kernels.TILE_SIZE * headDim : 0];
-        wideValues = new float[wideKeys.length];
         halfScratch = new short[groupSize * headDim];
-        for (int b = 0; b < BLOCKS_PER_TILE; b++) {
-            wideOffsets[b] = b * Kernels.BLOCK_SIZE * headDim;
-        }
     }
 
     /**
@@ -128,39 +118,23 @@ final class AttentionThread {
         }
         int numBlocks = (longest + Kernels.BLOCK_SIZE - 1) / Kernels.BLOCK_SIZE;
         for (int b = 0; b < numBlocks; b++) {
-            blockOffsets[b] = pool.offset(table[tile * BLOCKS_PER_TILE + b], kvHead);
+            int block = table[tile * BLOCKS_PER_TILE + b];
+            keyOffsets[b] = pool.keyOffset(block, kvHead);
+            valueOffsets[b] = pool.valueOffset(block, kvHead);
         }
-        int firstRow = firstToken * groupSize;
-        int numRows = (numTokens - firstToken) * groupSize;
-        if (!isHalf) {
-            foldFloats(pool.floatKeys(layer), pool.floatValues(layer), blockOffsets, firstRow, numRows, numBlocks);
-        } else if (numRows <= MAX_DIRECT_ROWS) {
-            foldHalves(pool.halfKeys(layer), pool.halfValues(layer), firstRow, numRows, numBlocks);
+        int row = firstToken * groupSize;
+        int rows = (numTokens - firstToken) * groupSize;
+        if (isHalf) {
+            int[] kv = pool.pairs(layer);
+            kernels.scores(queries, row, rows, headDim, kv, keyOffsets, numBlocks, scores);
+            kernels.foldScores(scores, row, rows, counts, maxima, sums, factors);
+            kernels.accumulate(scores, row, rows, counts, factors, headDim, kv, valueOffsets, accumulators);
         } else {
-            int blockElements = Kernels.BLOCK_SIZE * headDim;
-            for (int b = 0; b < numBlocks; b++) {
-                kernels.fromBfloat16(pool.halfKeys(layer), blockOffsets[b], wideKeys, wideOffsets[b], blockElements);
-                kernels.fromBfloat16(
-                        pool.halfValues(layer), blockOffsets[b], wideValues, wideOffsets[b], blockElements);
-            }
-            foldFloats(wideKeys, wideValues, wideOffsets, firstRow, numRows, numBlocks);
+            float[] kv = pool.floats(layer);
+            kernels.scores(queries, row, rows, headDim, kv, keyOffsets, Kernels.BLOCK_SIZE, numBlocks, scores);
+            kernels.foldScores(scores, row, rows, counts, maxima, sums, factors);
+            kernels.accumulate(scores, row, rows, counts, factors, headDim, kv, valueOffsets, accumulators);
         }
-    }
-
-    private void foldFloats(float[] keys, float[] values, int[] offsets, int firstRow, int numRows, int numBlocks) {
-        kernels.scores(queries, firstRow, numRows, headDim, keys, offsets, Kernels.BLOCK_SIZE, numBlocks, scores);
-        for (int row = firstRow; row < firstRow + numRows; row++) {
-            factors[row] = kernels.foldScores(scores, row, counts[row], maxima, sums);
-        }
-        kernels.accumulate(scores, firstRow, numRows, counts, factors, headDim, values, offsets, accumulators);
-    }
-
-    private void foldHalves(short[] keys, short[] values, int firstRow, int numRows, int numBlocks) {
-        kernels.scores(queries, firstRow, numRows, headDim, keys, blockOffsets, Kernels.BLOCK_SIZE, numBlocks, scores);
-        for (int row = firstRow; row < firstRow + numRows; row++) {
-            factors[row] = kernels.foldScores(scores, row, counts[row], maxima, sums);
-        }
-        kernels.accumulate(scores, firstRow, numRows, counts, factors, headDim, values, blockOffsets, accumulators);
     }
 
     private void finish(int piece, int numTokens, int head, ActivationBuffer output) {

@@ -18,8 +18,8 @@ import io.millrace.model.RopeSpec;
  * probed to agree, single-threaded on fixed panels; everything else keeps one order of operations per element.
  */
 final class CpuBackend implements Backend {
-    /** Goes up whenever a change of the kernels changes bits. */
-    private static final String KERNELS_VERSION = "kernels-v1";
+    /** Goes up whenever a change of the kernels changes bits, or one of the pool the order of exported KV. */
+    private static final String KERNELS_VERSION = "kernels-v2";
 
     private final ComputeThreads threads;
     private final DecoderWeights weights;

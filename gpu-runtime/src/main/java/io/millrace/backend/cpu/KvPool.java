@@ -9,9 +9,12 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /**
- * KV memory of one engine: per layer one array of keys and one of values, in Java's heap (the Vector API of JDK 17 to 25
- * has only arrays in common). Within a block and KV head, keys stand as [head dim][slot] and values as [slot][head dim],
- * so that both of attention's products read whole vectors. Distinct slots may be written by distinct threads.
+ * KV memory of one engine: one array a layer, in Java's heap (the Vector API of JDK 17 to 25 has only arrays in common). All
+ * blocks of one KV head lie together, and a block's keys lie right before its values: attention reads a sequence head by
+ * head, and memory is fastest where neighbours are read in turn. Keys stand as [head dim][slot] and values as
+ * [slot][head dim], so that both of attention's products read whole vectors. In bfloat16 two elements of one token share an
+ * int: keys as [head dim / 2][slot] of elements (2 i, 2 i + 1), values as [head dim / 32][slot][16] of (i, i + head dim / 2).
+ * Distinct slots may be written by distinct threads.
  */
 final class KvPool {
     private static final long MAX_ARRAY_ELEMENTS = Integer.MAX_VALUE - 8;
@@ -20,11 +23,10 @@ final class KvPool {
     private final int numKvHeads;
     private final int headDim;
     private final int numBlocks;
+    private final int keyElements;
     private final long bytesPerBlock;
-    private final short[][] halfKeys;
-    private final short[][] halfValues;
-    private final float[][] floatKeys;
-    private final float[][] floatValues;
+    private final int[][] pairs;
+    private final float[][] floats;
 
     /**
      * Allocates all of it.
@@ -35,24 +37,21 @@ final class KvPool {
         this.format = format;
         this.numKvHeads = spec.numKvHeads();
         this.headDim = spec.headDim();
-        int blockElements = elementsPerBlock();
-        this.bytesPerBlock = 2L * spec.numLayers() * blockElements * format.bytes();
+        this.keyElements = headDim * Kernels.BLOCK_SIZE * format.bytes() / Integer.BYTES;
+        int blockElements = Math.multiplyExact(2 * keyElements, numKvHeads);
+        int layers = spec.numLayers();
+        this.bytesPerBlock = (long) layers * blockElements * Integer.BYTES;
         this.numBlocks = numBlocks(memoryBytes, blockElements);
         checkHeap(memoryBytes);
-        int layers = spec.numLayers();
         boolean isHalf = format == NumberFormat.BFLOAT16;
-        halfKeys = isHalf ? new short[layers][] : null;
-        halfValues = isHalf ? new short[layers][] : null;
-        floatKeys = isHalf ? null : new float[layers][];
-        floatValues = isHalf ? null : new float[layers][];
+        pairs = isHalf ? new int[layers][] : null;
+        floats = isHalf ? null : new float[layers][];
         try {
             for (int layer = 0; layer < layers; layer++) {
                 if (isHalf) {
-                    halfKeys[layer] = new short[numBlocks * blockElements];
-                    halfValues[layer] = new short[numBlocks * blockElements];
+                    pairs[layer] = new int[numBlocks * blockElements];
                 } else {
-                    floatKeys[layer] = new float[numBlocks * blockElements];
-                    floatValues[layer] = new float[numBlocks * blockElements];
+                    floats[layer] = new float[numBlocks * blockElements];
                 }
             }
         } catch (OutOfMemoryError e) {
@@ -76,7 +75,8 @@ final class KvPool {
             throw new InvalidConfigException(
                     "--kv-cache-memory-bytes",
                     memoryBytes,
-                    "a layer's keys must fit one Java array: at most " + maxBlocks * bytesPerBlock + " bytes",
+                    "a layer's keys and values must fit one Java array: at most " + maxBlocks * bytesPerBlock
+                            + " bytes",
                     "lower it");
         }
         return (int) blocks;
@@ -121,129 +121,133 @@ final class KvPool {
         return bytesPerBlock;
     }
 
-    /** Elements of a block's keys (or values) in one layer, all KV heads. */
-    int elementsPerBlock() {
-        return numKvHeads * headDim * Kernels.BLOCK_SIZE;
+    /** Where a block's keys of a KV head begin in a layer's array. */
+    int keyOffset(int block, int kvHead) {
+        return (kvHead * numBlocks + block) * 2 * keyElements;
     }
 
-    /** Where a block's keys, and likewise its values, of a KV head begin in a layer's array. */
-    int offset(int block, int kvHead) {
-        return (block * numKvHeads + kvHead) * headDim * Kernels.BLOCK_SIZE;
+    /** Where a block's values of a KV head begin in a layer's array. */
+    int valueOffset(int block, int kvHead) {
+        return keyOffset(block, kvHead) + keyElements;
     }
 
-    short[] halfKeys(int layer) {
-        return halfKeys[layer];
+    /** A layer's keys and values where the format is bfloat16. */
+    int[] pairs(int layer) {
+        return pairs[layer];
     }
 
-    short[] halfValues(int layer) {
-        return halfValues[layer];
-    }
-
-    float[] floatKeys(int layer) {
-        return floatKeys[layer];
-    }
-
-    float[] floatValues(int layer) {
-        return floatValues[layer];
+    /** A layer's keys and values where the format is float32. */
+    float[] floats(int layer) {
+        return floats[layer];
     }
 
     /** Stores one token's key and value of one head. */
-    void write(int layer, int slot, int kvHead, float[] source, int keyOffset, int valueOffset) {
-        int start = offset(slot / Kernels.BLOCK_SIZE, kvHead);
+    void write(int layer, int slot, int kvHead, float[] source, int sourceKey, int sourceValue) {
+        int block = slot / Kernels.BLOCK_SIZE;
         int slotInBlock = slot % Kernels.BLOCK_SIZE;
-        int key = start + slotInBlock;
-        int value = start + slotInBlock * headDim;
+        int key = keyOffset(block, kvHead) + slotInBlock;
+        int value = valueOffset(block, kvHead);
         if (format == NumberFormat.BFLOAT16) {
-            short[] keys = halfKeys[layer];
-            short[] values = halfValues[layer];
-            for (int d = 0; d < headDim; d++) {
-                keys[key + d * Kernels.BLOCK_SIZE] = Bfloat16.round(source[keyOffset + d]);
-                values[value + d] = Bfloat16.round(source[valueOffset + d]);
+            int[] to = pairs[layer];
+            int half = headDim / 2;
+            for (int i = 0; i < half; i++) {
+                int d = sourceKey + 2 * i;
+                to[key + i * Kernels.BLOCK_SIZE] = Bfloat16.pair(source[d], source[d + 1]);
+                to[value + Bfloat16.valuePair(slotInBlock, i, half)] =
+                        Bfloat16.pair(source[sourceValue + i], source[sourceValue + half + i]);
             }
         } else {
-            float[] keys = floatKeys[layer];
+            float[] to = floats[layer];
             for (int d = 0; d < headDim; d++) {
-                keys[key + d * Kernels.BLOCK_SIZE] = source[keyOffset + d];
+                to[key + d * Kernels.BLOCK_SIZE] = source[sourceKey + d];
             }
-            System.arraycopy(source, valueOffset, floatValues[layer], value, headDim);
+            System.arraycopy(source, sourceValue, to, value + slotInBlock * headDim, headDim);
         }
     }
 
     /** Shape of what leaves the pool. */
     KvLayout layout() {
-        int numLayers = format == NumberFormat.BFLOAT16 ? halfKeys.length : floatKeys.length;
+        int numLayers = format == NumberFormat.BFLOAT16 ? pairs.length : floats.length;
         return new KvLayout(numLayers, numKvHeads, headDim, Kernels.BLOCK_SIZE, format.bytes());
     }
 
-    /** Writes one head of a block as it stands, little-endian: keys [head dim][slot], values [slot][head dim]. */
+    /** Writes one head of a block as it stands in memory, little-endian. */
     void exportUnit(int layer, int block, int kvHead, byte[] target, int targetOffset) {
-        int start = offset(block, kvHead);
-        int count = headDim * Kernels.BLOCK_SIZE;
-        ByteBuffer bytes = ByteBuffer.wrap(target, targetOffset, 2 * count * format.bytes())
-                .order(ByteOrder.LITTLE_ENDIAN);
+        int start = keyOffset(block, kvHead);
+        ByteBuffer bytes = unitBytes(target, targetOffset);
         if (format == NumberFormat.BFLOAT16) {
-            bytes.asShortBuffer().put(halfKeys[layer], start, count).put(halfValues[layer], start, count);
+            bytes.asIntBuffer().put(pairs[layer], start, 2 * keyElements);
         } else {
-            bytes.asFloatBuffer().put(floatKeys[layer], start, count).put(floatValues[layer], start, count);
+            bytes.asFloatBuffer().put(floats[layer], start, 2 * keyElements);
         }
     }
 
     /** Reads back what {@link #exportUnit} wrote. */
     void importUnit(int layer, int block, int kvHead, byte[] source, int sourceOffset) {
-        int start = offset(block, kvHead);
-        int count = headDim * Kernels.BLOCK_SIZE;
-        ByteBuffer bytes = ByteBuffer.wrap(source, sourceOffset, 2 * count * format.bytes())
-                .order(ByteOrder.LITTLE_ENDIAN);
+        int start = keyOffset(block, kvHead);
+        ByteBuffer bytes = unitBytes(source, sourceOffset);
         if (format == NumberFormat.BFLOAT16) {
-            bytes.asShortBuffer().get(halfKeys[layer], start, count).get(halfValues[layer], start, count);
+            bytes.asIntBuffer().get(pairs[layer], start, 2 * keyElements);
         } else {
-            bytes.asFloatBuffer().get(floatKeys[layer], start, count).get(floatValues[layer], start, count);
+            bytes.asFloatBuffer().get(floats[layer], start, 2 * keyElements);
         }
+    }
+
+    private ByteBuffer unitBytes(byte[] array, int offset) {
+        return ByteBuffer.wrap(array, offset, 2 * keyElements * Integer.BYTES).order(ByteOrder.LITTLE_ENDIAN);
     }
 
     /** Widens one head of a block: keys [head dim][slot], then values [slot][head dim]. */
     void readUnit(int layer, int block, int kvHead, float[] unit) {
-        int start = offset(block, kvHead);
-        int count = headDim * Kernels.BLOCK_SIZE;
-        if (format == NumberFormat.BFLOAT16) {
-            short[] keys = halfKeys[layer];
-            short[] values = halfValues[layer];
-            for (int i = 0; i < count; i++) {
-                unit[i] = Bfloat16.widen(keys[start + i]);
-                unit[count + i] = Bfloat16.widen(values[start + i]);
+        int key = keyOffset(block, kvHead);
+        if (format != NumberFormat.BFLOAT16) {
+            System.arraycopy(floats[layer], key, unit, 0, 2 * keyElements);
+            return;
+        }
+        int[] from = pairs[layer];
+        int value = valueOffset(block, kvHead);
+        int half = headDim / 2;
+        for (int slot = 0; slot < Kernels.BLOCK_SIZE; slot++) {
+            int unitKey = slot;
+            int unitValue = (Kernels.BLOCK_SIZE + slot) * headDim;
+            for (int i = 0; i < half; i++, unitKey += 2 * Kernels.BLOCK_SIZE) {
+                int keys = from[key + i * Kernels.BLOCK_SIZE + slot];
+                unit[unitKey] = Bfloat16.low(keys);
+                unit[unitKey + Kernels.BLOCK_SIZE] = Bfloat16.high(keys);
+                int values = from[value + Bfloat16.valuePair(slot, i, half)];
+                unit[unitValue + i] = Bfloat16.low(values);
+                unit[unitValue + half + i] = Bfloat16.high(values);
             }
-        } else {
-            System.arraycopy(floatKeys[layer], start, unit, 0, count);
-            System.arraycopy(floatValues[layer], start, unit, count, count);
         }
     }
 
     /** Stores, rounded to the pool's format, what {@link #readUnit} reads. */
     void writeUnit(int layer, int block, int kvHead, float[] unit) {
-        int start = offset(block, kvHead);
-        int count = headDim * Kernels.BLOCK_SIZE;
-        if (format == NumberFormat.BFLOAT16) {
-            short[] keys = halfKeys[layer];
-            short[] values = halfValues[layer];
-            for (int i = 0; i < count; i++) {
-                keys[start + i] = Bfloat16.round(unit[i]);
-                values[start + i] = Bfloat16.round(unit[count + i]);
+        int key = keyOffset(block, kvHead);
+        if (format != NumberFormat.BFLOAT16) {
+            System.arraycopy(unit, 0, floats[layer], key, 2 * keyElements);
+            return;
+        }
+        int[] to = pairs[layer];
+        int value = valueOffset(block, kvHead);
+        int half = headDim / 2;
+        for (int slot = 0; slot < Kernels.BLOCK_SIZE; slot++) {
+            int unitKey = slot;
+            int unitValue = (Kernels.BLOCK_SIZE + slot) * headDim;
+            for (int i = 0; i < half; i++, unitKey += 2 * Kernels.BLOCK_SIZE) {
+                to[key + i * Kernels.BLOCK_SIZE + slot] =
+                        Bfloat16.pair(unit[unitKey], unit[unitKey + Kernels.BLOCK_SIZE]);
+                to[value + Bfloat16.valuePair(slot, i, half)] =
+                        Bfloat16.pair(unit[unitValue + i], unit[unitValue + half + i]);
             }
-        } else {
-            System.arraycopy(unit, 0, floatKeys[layer], start, count);
-            System.arraycopy(unit, count, floatValues[layer], start, count);
         }
     }
 
     /** Copies a block in one layer. */
     void copyBlock(int layer, int source, int destination) {
-        int count = elementsPerBlock();
-        if (format == NumberFormat.BFLOAT16) {
-            System.arraycopy(halfKeys[layer], source * count, halfKeys[layer], destination * count, count);
-            System.arraycopy(halfValues[layer], source * count, halfValues[layer], destination * count, count);
-        } else {
-            System.arraycopy(floatKeys[layer], source * count, floatKeys[layer], destination * count, count);
-            System.arraycopy(floatValues[layer], source * count, floatValues[layer], destination * count, count);
+        Object all = format == NumberFormat.BFLOAT16 ? pairs[layer] : floats[layer];
+        for (int head = 0; head < numKvHeads; head++) {
+            System.arraycopy(all, keyOffset(source, head), all, keyOffset(destination, head), 2 * keyElements);
         }
     }
 }

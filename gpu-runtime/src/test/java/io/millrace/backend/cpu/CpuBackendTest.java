@@ -44,7 +44,7 @@ class CpuBackendTest {
         assertEquals(12288, first.bytesPerBlock());
         assertEquals((1 << 20) / 12288, first.numBlocks());
         assertTrue(
-                first.numericFingerprint().matches("cpu/[a-z0-9_]+/onednn-3\\.8\\.1/float32/kernels-v1"),
+                first.numericFingerprint().matches("cpu/[a-z0-9_]+/onednn-3\\.8\\.1/float32/kernels-v2"),
                 first.numericFingerprint());
         first.close();
         first.close();
@@ -92,8 +92,8 @@ class CpuBackendTest {
 
             Seq poisoned = new Seq(7, 8, 9);
             driver.step(new Part(poisoned, 2, 1));
-            int at = driver.backend().pool().offset(poisoned.table[0], 0);
-            driver.backend().pool().floatValues(1)[at] = Float.NaN;
+            int at = driver.backend().pool().valueOffset(poisoned.table[0], 0);
+            driver.backend().pool().floats(1)[at] = Float.NaN;
             SequenceFaultException notFinite = assertThrows(
                     SequenceFaultException.class, () -> driver.step(new Part(good, 3, 1), new Part(poisoned, 1, 1)));
             assertEquals(1, notFinite.sequence());

@@ -12,6 +12,7 @@ import io.millrace.backend.KvTransfer;
 import io.millrace.backend.StepHandle;
 import io.millrace.backend.cpu.StepDriver.Part;
 import io.millrace.backend.cpu.StepDriver.Seq;
+import io.millrace.kernels.Bfloat16;
 import io.millrace.model.ModelDirectory;
 import io.millrace.model.ModelSpec;
 import java.nio.file.Path;
@@ -81,7 +82,10 @@ class CpuKvTransferTest {
         assertArrayEquals(before, export(kv, others, KvFormat.AS_COMPUTED));
     }
 
-    /** The bytes are part of the format of stored pieces: little-endian, keys [d][slot], values [slot][d]. */
+    /**
+     * The bytes are part of the format of stored pieces (a change needs a new kernels version): little-endian, float32 keys
+     * [d][slot] and values [slot][d], bfloat16 in the pairs that the kernels read.
+     */
     @ParameterizedTest
     @EnumSource
     void unitsHaveTheirLayout(NumberFormat format) {
@@ -95,8 +99,12 @@ class CpuKvTransferTest {
         byte[] bytes = export(kv, new int[] {2, 4}, KvFormat.AS_COMPUTED);
         int size = format.bytes();
         int unit = ((1 * 2 + 1) * SPEC.numKvHeads() + 1) * kv.layout().unitBytes(KvFormat.AS_COMPUTED);
-        int key = unit + (5 * 16 + 9) * size;
-        int value = unit + (16 * headDim + 9 * headDim + 6) * size;
+        int half = headDim / 2;
+        boolean isHalf = format == NumberFormat.BFLOAT16;
+        int key = unit + (isHalf ? 4 * (5 / 2 * 16 + 9) + 2 : 4 * (5 * 16 + 9));
+        int pair = Bfloat16.valuePair(9, 6 % half, half);
+        int values = unit + 16 * headDim * size;
+        int value = values + (isHalf ? 4 * pair + 2 * (6 / half) : 4 * (9 * headDim + 6));
         byte[] expected = new byte[bytes.length];
         expected[key + size - 2] = (byte) 0xc0;
         expected[key + size - 1] = 0x3f;

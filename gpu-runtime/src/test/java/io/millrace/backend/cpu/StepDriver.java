@@ -5,6 +5,7 @@ import io.millrace.backend.BatchInput;
 import io.millrace.backend.Dtype;
 import io.millrace.backend.LogitsRow;
 import io.millrace.backend.StepOutput;
+import io.millrace.kernels.Bfloat16;
 import io.millrace.kernels.KernelChoice;
 import io.millrace.kernels.Kernels;
 import io.millrace.model.ModelDirectory;
@@ -116,13 +117,19 @@ final class StepDriver implements AutoCloseable {
         for (int layer = 0; layer < spec.numLayers(); layer++) {
             for (int position = 0; position < sequence.numComputed; position++) {
                 for (int head = 0; head < spec.numKvHeads(); head++) {
-                    int at = pool.offset(sequence.table[position / 16], head);
-                    for (int d = 0; d < headDim; d++) {
-                        int key = at + d * 16 + position % 16;
-                        int value = at + position % 16 * headDim + d;
-                        boolean isHalf = pool.format() == NumberFormat.BFLOAT16;
-                        bits.add(isHalf ? pool.halfKeys(layer)[key] : floatBits(pool.floatKeys(layer)[key]));
-                        bits.add(isHalf ? pool.halfValues(layer)[value] : floatBits(pool.floatValues(layer)[value]));
+                    int block = sequence.table[position / 16];
+                    int key = pool.keyOffset(block, head) + position % 16;
+                    int value = pool.valueOffset(block, head);
+                    boolean isHalf = pool.format() == NumberFormat.BFLOAT16;
+                    int half = headDim / 2;
+                    for (int i = 0; i < (isHalf ? half : headDim); i++) {
+                        if (isHalf) {
+                            bits.add(pool.pairs(layer)[key + i * 16]);
+                            bits.add(pool.pairs(layer)[value + Bfloat16.valuePair(position % 16, i, half)]);
+                        } else {
+                            bits.add(floatBits(pool.floats(layer)[key + i * 16]));
+                            bits.add(floatBits(pool.floats(layer)[value + position % 16 * headDim + i]));
+                        }
                     }
                 }
             }
