@@ -27,6 +27,7 @@ import picocli.CommandLine.Spec;
             ThroughputCommand.class,
             TierCommand.class,
             FlinkCommand.class,
+            KvDtypesCommand.class,
             CeilingsCommand.class,
             ExportModelCommand.class
         },

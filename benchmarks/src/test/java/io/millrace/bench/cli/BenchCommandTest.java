@@ -130,6 +130,23 @@ class BenchCommandTest {
     }
 
     @Test
+    void saysWhatFewerBitsCost() throws IOException {
+        Path json = directory.resolve("report.json");
+        assertEquals(0, run("kv-dtypes", "--model", "../models/millrace-tiny", "--check", "--json", json.toString()));
+        JsonNode report = new ObjectMapper().readTree(json.toFile());
+        JsonNode rows = report.get("results").get("kv_dtypes");
+        assertEquals(3, rows.size());
+        // 32 dimensions a head: a float32 scale is an eighth of 8-bit numbers, a quarter of 4-bit ones.
+        int bytes = report.get("config").get("dtype").asText().equals("bfloat16") ? 2 : 4;
+        assertEquals(bytes / 1.125, rows.get(1).get("size_ratio").asDouble(), 1e-9);
+        assertEquals(bytes / 0.625, rows.get(2).get("size_ratio").asDouble(), 1e-9);
+        double eight = rows.get(1).get("logit_rms_error_over_std").asDouble();
+        double four = rows.get(2).get("logit_rms_error_over_std").asDouble();
+        assertTrue(0 < eight && 8 * eight < four, "errors " + eight + " and " + four + ", steps are 18 times as long");
+        assertEquals(6, report.get("checks").size());
+    }
+
+    @Test
     void refusesWhatItDoesNotKnow() {
         assertEquals(2, run());
         assertTrue(out.toString().contains("a scenario is missing: decode"), out.toString());

@@ -33,9 +33,9 @@ final class CpuBackend implements Backend {
     private boolean isClosed;
 
     /** @param sharesReads whether blocks that several sequences share are read once for all of them; bits are the same */
-    static CpuBackend open(BackendConfig config, NumberFormat format, boolean sharesReads) {
+    static CpuBackend open(BackendConfig config, NumberFormat format, boolean sharesReads, LogitsObserver observer) {
         Kernels kernels = KernelChoice.best().kernels();
-        return open(config, format, sharesReads, kernels, config.model().spec().rope(), LogitsObserver.NONE);
+        return open(config, format, sharesReads, kernels, config.model().spec().rope(), observer);
     }
 
     /** Opens with kernels, rotary frequencies and an observer of one's own; for tests. */

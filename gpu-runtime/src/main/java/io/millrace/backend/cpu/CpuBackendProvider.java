@@ -24,6 +24,7 @@ public final class CpuBackendProvider implements BackendProvider {
     private static final AtomicBoolean KERNELS_LOGGED = new AtomicBoolean();
 
     private final boolean sharesReads;
+    private final LogitsObserver observer;
 
     /** As {@code --device cpu} has it. */
     public CpuBackendProvider() {
@@ -36,7 +37,17 @@ public final class CpuBackendProvider implements BackendProvider {
      * @param sharesReads whether attention reads KV blocks that several sequences share once for all of them
      */
     public CpuBackendProvider(boolean sharesReads) {
+        this(sharesReads, LogitsObserver.NONE);
+    }
+
+    /** A provider whose backends show their logits, for measuring what a format costs; outputs are the same. */
+    public CpuBackendProvider(LogitsObserver observer) {
+        this(true, observer);
+    }
+
+    private CpuBackendProvider(boolean sharesReads, LogitsObserver observer) {
         this.sharesReads = sharesReads;
+        this.observer = observer;
     }
 
     @Override
@@ -61,7 +72,7 @@ public final class CpuBackendProvider implements BackendProvider {
                     "use " + Kernels.BLOCK_SIZE);
         }
         NumberFormat format = chooseFormat(config, OneDnn.hasBfloat16());
-        return CpuBackend.open(config, format, sharesReads);
+        return CpuBackend.open(config, format, sharesReads, observer);
     }
 
     static NumberFormat chooseFormat(BackendConfig config, boolean hasBfloat16) {
