@@ -2,6 +2,7 @@ package io.millrace.operators;
 
 import io.millrace.engine.EngineConfig;
 import io.millrace.engine.InvalidConfigException;
+import io.millrace.operators.tier.TierOptions;
 import io.millrace.schemas.Completion;
 import io.millrace.schemas.DeadLetter;
 import io.millrace.schemas.Sampling;
@@ -13,6 +14,7 @@ import org.apache.flink.util.function.SerializableFunction;
  * What the inference pipeline needs to know beyond its input. Immutable; part of the job graph.
  *
  * @param engine the engine of every inference subtask
+ * @param tier where prefix KV is kept below the engines' block pools; how they use it is the engine's setting
  * @param samplingDefaults settings of the command line, below a request's own and above generation_config.json's; null
  *     fields are not set
  * @param seed mixed with the request id into the seed of requests that bring none
@@ -28,6 +30,7 @@ import org.apache.flink.util.function.SerializableFunction;
  */
 public record PipelineOptions(
         EngineConfig engine,
+        TierOptions tier,
         Sampling samplingDefaults,
         long seed,
         int prepareParallelism,
@@ -42,7 +45,15 @@ public record PipelineOptions(
 
     public PipelineOptions {
         Objects.requireNonNull(engine);
+        Objects.requireNonNull(tier);
         Objects.requireNonNull(samplingDefaults);
+        if (tier.isOn() != (engine.tier() != null)) {
+            throw new InvalidConfigException(
+                    "--tier",
+                    tier.kind().optionName(),
+                    "is set for the store and not for the engine, or the other way round",
+                    "set both");
+        }
         Objects.requireNonNull(crashGuardDirectory);
         Objects.requireNonNull(completionBytes);
         Objects.requireNonNull(deadLetterBytes);

@@ -10,6 +10,7 @@ import io.millrace.job.cluster.ClusterOptions;
 import io.millrace.job.cluster.EmbeddedCluster;
 import io.millrace.job.topology.InferenceJob;
 import io.millrace.operators.PipelineOptions;
+import io.millrace.operators.tier.TierOptions;
 import io.millrace.operators.inference.JobCounts;
 import io.millrace.schemas.Sampling;
 import java.io.IOException;
@@ -83,6 +84,7 @@ final class ServingJob implements AutoCloseable {
     private JobGraph graph(Path input, Path parts) {
         PipelineOptions pipeline = new PipelineOptions(
                 engine,
+                TierOptions.NONE,
                 Sampling.newBuilder().build(),
                 0,
                 1,

@@ -3,6 +3,7 @@ package io.millrace.job.batch;
 import io.millrace.engine.EngineConfig;
 import io.millrace.engine.InvalidConfigException;
 import io.millrace.job.cluster.ClusterOptions;
+import io.millrace.operators.tier.TierOptions;
 import io.millrace.schemas.Sampling;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -16,6 +17,7 @@ import java.util.Optional;
  * @param output JSON Lines file of results, written at the end
  * @param summary JSON file of the batch's figures, written last
  * @param engine the engine
+ * @param tier where prefix KV is kept below the engine's block pool
  * @param samplingDefaults settings below a request's own
  * @param seed mixed into the seeds of requests that bring none
  * @param cluster where and how the job runs; its state directory is the batch's
@@ -26,6 +28,7 @@ public record BatchOptions(
         Path output,
         Optional<Path> summary,
         EngineConfig engine,
+        TierOptions tier,
         Sampling samplingDefaults,
         long seed,
         ClusterOptions cluster,
@@ -33,6 +36,7 @@ public record BatchOptions(
 
     public BatchOptions {
         Objects.requireNonNull(engine);
+        Objects.requireNonNull(tier);
         Objects.requireNonNull(samplingDefaults);
         Objects.requireNonNull(cluster);
         input = input.toAbsolutePath().normalize();

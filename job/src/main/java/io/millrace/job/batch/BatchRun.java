@@ -13,6 +13,7 @@ import io.millrace.job.cluster.RestorePoint;
 import io.millrace.job.cluster.RestorePoints;
 import io.millrace.job.cluster.StopSignal;
 import io.millrace.job.progress.Progress;
+import io.millrace.job.progress.TierSummary;
 import io.millrace.job.state.AtomicFiles;
 import io.millrace.job.state.Manifest;
 import io.millrace.job.state.RunLock;
@@ -121,6 +122,10 @@ public final class BatchRun {
         facts.put("--max-model-len", Integer.toString(options.engine().maxModelLen()));
         facts.put("--kv-cache-memory-bytes", Long.toString(options.engine().kvCacheMemoryBytes()));
         facts.put("--block-size", Integer.toString(options.engine().blockSize()));
+        if (options.engine().tier() != null && options.engine().tier().format().isLossy()) {
+            // Changes results; the tier as such does not.
+            facts.put("--tier-kv-dtype", options.engine().tier().format().optionName());
+        }
         facts.put("--logprobs-mode", options.engine().logprobsMode().name().toLowerCase(java.util.Locale.ROOT));
         facts.put("--seed", Long.toString(options.seed()));
         for (Schema.Field setting : options.samplingDefaults().getSchema().getFields()) {
@@ -165,6 +170,9 @@ public final class BatchRun {
                 progress.update(counts);
             });
             watch.lastCounts().ifPresent(progress::finish);
+            watch.lastCounts()
+                    .filter(counts -> counts.tier().isUsed())
+                    .ifPresent(counts -> out.println(TierSummary.line(counts)));
             totals.save();
             return switch (end) {
                 case ANSWERED -> {
@@ -187,6 +195,7 @@ public final class BatchRun {
     private JobGraph graph() {
         PipelineOptions pipeline = new PipelineOptions(
                 options.engine(),
+                options.tier(),
                 options.samplingDefaults(),
                 options.seed(),
                 1,

@@ -1,5 +1,6 @@
 package io.millrace.job.batch;
 
+import io.millrace.job.progress.TierSummary;
 import io.millrace.operators.inference.JobCounts;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -19,12 +20,16 @@ final class Summary {
         summary.put("completions", counts.numCompletions());
         summary.put("prompt_tokens", counts.numPromptTokens());
         summary.put("cached_tokens", counts.numCachedTokens());
+        summary.put("tier_tokens", counts.tier().numTierTokens());
         summary.put("completion_tokens", counts.numCompletionTokens());
         Map<String, Object> figures = totals.figures();
         summary.putAll(figures);
         double seconds = Math.max(1e-3, totals.seconds());
         summary.put("completion_tokens_per_second", perSecond(counts.numCompletionTokens(), seconds));
         summary.put("tokens_per_second", perSecond(counts.numCompletionTokens() + counts.numPromptTokens(), seconds));
+        if (counts.tier().isUsed()) {
+            summary.put("tier", TierSummary.figures(counts));
+        }
         summary.put("numeric_fingerprint", counts.numericFingerprint());
         return summary;
     }

@@ -69,6 +69,9 @@ final class BatchCommand implements Callable<Integer> {
     @ArgGroup(validate = false, heading = "%nEngine:%n")
     EngineOptions engine = new EngineOptions();
 
+    @ArgGroup(validate = false, heading = "%nPrefix tier:%n")
+    PrefixTierOptions tier = new PrefixTierOptions();
+
     @ArgGroup(validate = false, heading = "%nSampling, for requests that do not say (above generation_config.json):%n")
     SamplingOptions sampling = new SamplingOptions();
 
@@ -86,10 +89,11 @@ final class BatchCommand implements Callable<Integer> {
                 input,
                 output,
                 Optional.ofNullable(summary),
-                engine.toConfig(model),
+                engine.toConfig(model).withTier(tier.toConfig()),
+                tier.toOptions(),
                 sampling.toDefaults(),
                 engine.seed,
-                job.toClusterOptions(stateDirectory),
+                job.toClusterOptions(stateDirectory, tier.kind),
                 allowFingerprintChange);
         StopSignal stop = new StopSignal();
         try (Signals signals = Signals.onStop(stop::request)) {

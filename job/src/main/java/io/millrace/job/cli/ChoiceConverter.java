@@ -1,10 +1,12 @@
 package io.millrace.job.cli;
 
 import io.millrace.backend.Dtype;
+import io.millrace.backend.KvFormat;
 import io.millrace.connect.RecordFormat;
 import io.millrace.connect.kafka.KafkaPromptsOptions.StartFrom;
 import io.millrace.job.stream.Delivery;
 import io.millrace.job.stream.StopAt;
+import io.millrace.operators.tier.TierKind;
 import io.millrace.sampling.LogprobsMode;
 import io.millrace.speculation.AcceptanceRule;
 import io.millrace.speculation.SpeculationMethod;
@@ -71,6 +73,20 @@ abstract class ChoiceConverter<E extends Enum<E>> implements ITypeConverter<E>, 
     static final class OfAcceptanceRule extends ChoiceConverter<AcceptanceRule> {
         OfAcceptanceRule() {
             super(AcceptanceRule.values(), AcceptanceRule::optionName);
+        }
+    }
+
+    /** {@code --tier}. */
+    static final class OfTierKind extends ChoiceConverter<TierKind> {
+        OfTierKind() {
+            super(TierKind.values(), TierKind::optionName);
+        }
+    }
+
+    /** {@code --tier-kv-dtype}. */
+    static final class OfKvFormat extends ChoiceConverter<KvFormat> {
+        OfKvFormat() {
+            super(KvFormat.values(), KvFormat::optionName);
         }
     }
 

@@ -1,6 +1,7 @@
 package io.millrace.job.cli;
 
 import io.millrace.job.cluster.ClusterOptions;
+import io.millrace.operators.tier.TierKind;
 import java.nio.file.Path;
 import java.time.Duration;
 import picocli.CommandLine.Option;
@@ -35,7 +36,8 @@ final class JobOptions {
     int webPort = 0;
 
     /** @throws io.millrace.engine.InvalidConfigException if a value is outside its limits */
-    ClusterOptions toClusterOptions(Path stateDirectory) {
-        return new ClusterOptions(stateDirectory, parallelism, checkpointInterval, webPort, numRestarts);
+    ClusterOptions toClusterOptions(Path stateDirectory, TierKind tier) {
+        return new ClusterOptions(
+                stateDirectory, parallelism, checkpointInterval, webPort, numRestarts, tier == TierKind.STATE);
     }
 }

@@ -137,6 +137,9 @@ final class RunCommand implements Callable<Integer> {
     @ArgGroup(validate = false, heading = "%nEngine:%n")
     EngineOptions engine = new EngineOptions();
 
+    @ArgGroup(validate = false, heading = "%nPrefix tier:%n")
+    PrefixTierOptions tier = new PrefixTierOptions();
+
     @ArgGroup(validate = false, heading = "%nSampling, for requests that do not say (above generation_config.json):%n")
     SamplingOptions sampling = new SamplingOptions();
 
@@ -168,10 +171,11 @@ final class RunCommand implements Callable<Integer> {
                 transactionTimeout,
                 format,
                 properties(),
-                engine.toConfig(model),
+                engine.toConfig(model).withTier(tier.toConfig()),
+                tier.toOptions(),
                 sampling.toDefaults(),
                 engine.seed,
-                job.toClusterOptions(state != null ? state : defaultStateDirectory(group)),
+                job.toClusterOptions(state != null ? state : defaultStateDirectory(group), tier.kind),
                 allowFingerprintChange);
         StopSignal stop = new StopSignal();
         try (Signals signals = Signals.onStop(stop::request)) {

@@ -1,5 +1,6 @@
 package io.millrace.job.cluster;
 
+import io.millrace.operators.tier.TierRocksDbOptions;
 import java.time.Duration;
 import java.util.List;
 import org.apache.flink.api.common.RuntimeExecutionMode;
@@ -21,9 +22,13 @@ import org.apache.flink.configuration.TaskManagerOptions;
 import org.apache.flink.configuration.WebOptions;
 import org.apache.flink.core.execution.CheckpointingMode;
 import org.apache.flink.core.execution.RecoveryClaimMode;
+import org.apache.flink.state.rocksdb.RocksDBOptions;
 
 /** Flink's settings for the cluster and for the job, from {@link ClusterOptions}. */
 final class ClusterConfiguration {
+
+    private static final long MANAGED_BYTES = 192L << 20;
+    private static final long TIER_MANAGED_BYTES = 256L << 20;
 
     private ClusterConfiguration() {}
 
@@ -46,7 +51,9 @@ final class ClusterConfiguration {
         configuration.set(TaskManagerOptions.MEMORY_SEGMENT_SIZE, MemorySize.parse("16kb"));
         configuration.set(TaskManagerOptions.NETWORK_MEMORY_MIN, MemorySize.parse("24mb"));
         configuration.set(TaskManagerOptions.NETWORK_MEMORY_MAX, MemorySize.parse("24mb"));
-        configuration.set(TaskManagerOptions.MANAGED_MEMORY_SIZE, MemorySize.parse("192mb"));
+        // Each subtask has its share; of prefix KV mostly what waits to be flushed lies there.
+        long tierBytes = options.prefixTierInState() ? options.parallelism() * TIER_MANAGED_BYTES : 0;
+        configuration.set(TaskManagerOptions.MANAGED_MEMORY_SIZE, new MemorySize(MANAGED_BYTES + tierBytes));
         configuration.set(TaskManagerOptions.TASK_HEAP_MEMORY, MemorySize.parse("512mb"));
         configuration.addAll(job(options));
         return configuration;
@@ -64,6 +71,9 @@ final class ClusterConfiguration {
 
         configuration.set(StateBackendOptions.STATE_BACKEND, "rocksdb");
         configuration.set(CheckpointingOptions.INCREMENTAL_CHECKPOINTS, true);
+        if (options.prefixTierInState()) {
+            configuration.set(RocksDBOptions.OPTIONS_FACTORY, TierRocksDbOptions.class.getName());
+        }
         configuration.set(CheckpointingOptions.CHECKPOINT_STORAGE, "filesystem");
         configuration.set(
                 CheckpointingOptions.CHECKPOINTS_DIRECTORY,

@@ -13,9 +13,15 @@ import java.util.Objects;
  * @param checkpointInterval time from the start of one checkpoint to the start of the next
  * @param webPort port of REST and the web UI; 0 takes a free one
  * @param numRestarts job restarts in a row before the job is given up
+ * @param prefixTierInState whether state holds prefix KV: values of a megabyte, gigabytes of them
  */
 public record ClusterOptions(
-        Path stateDirectory, int parallelism, Duration checkpointInterval, int webPort, int numRestarts) {
+        Path stateDirectory,
+        int parallelism,
+        Duration checkpointInterval,
+        int webPort,
+        int numRestarts,
+        boolean prefixTierInState) {
 
     public static final int DEFAULT_NUM_RESTARTS = 10;
     private static final Duration MIN_CHECKPOINT_INTERVAL = Duration.ofMillis(10);
@@ -39,6 +45,12 @@ public record ClusterOptions(
             throw new InvalidConfigException(
                     "--restarts", numRestarts, "must not be negative", "use 0 to fail at the first fault");
         }
+    }
+
+    /** Without prefix KV in state. */
+    public ClusterOptions(
+            Path stateDirectory, int parallelism, Duration checkpointInterval, int webPort, int numRestarts) {
+        this(stateDirectory, parallelism, checkpointInterval, webPort, numRestarts, false);
     }
 
     public Path checkpointDirectory() {

@@ -16,6 +16,7 @@ import io.millrace.job.stream.StreamOptions;
 import io.millrace.job.stream.StreamRun;
 import io.millrace.model.ModelDirectory;
 import io.millrace.operators.inference.JobCounts;
+import io.millrace.operators.tier.TierOptions;
 import io.millrace.schemas.Sampling;
 import io.millrace.tokenizer.Tokenizer;
 import java.io.IOException;
@@ -153,6 +154,7 @@ public final class DemoRun {
                 RecordFormat.JSON,
                 Map.of(),
                 engine,
+                TierOptions.NONE,
                 new Sampling(),
                 0,
                 new ClusterOptions(

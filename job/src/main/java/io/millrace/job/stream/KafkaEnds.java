@@ -55,6 +55,7 @@ final class KafkaEnds {
         }
         PipelineOptions pipeline = new PipelineOptions(
                 options.engine(),
+                options.tier(),
                 options.samplingDefaults(),
                 options.seed(),
                 1,

@@ -5,6 +5,7 @@ import io.millrace.connect.kafka.KafkaPromptsOptions.StartFrom;
 import io.millrace.engine.EngineConfig;
 import io.millrace.engine.InvalidConfigException;
 import io.millrace.job.cluster.ClusterOptions;
+import io.millrace.operators.tier.TierOptions;
 import io.millrace.schemas.Sampling;
 import java.time.Duration;
 import java.util.List;
@@ -27,6 +28,7 @@ import java.util.Optional;
  * @param format how prompts, completions and dead letters are written
  * @param kafkaProperties further client properties, of security for example
  * @param engine the engine
+ * @param tier where prefix KV is kept below the engine's block pool
  * @param samplingDefaults settings below a request's own
  * @param seed mixed into the seeds of requests that bring none
  * @param cluster where and how the job runs
@@ -45,6 +47,7 @@ public record StreamOptions(
         RecordFormat format,
         Map<String, String> kafkaProperties,
         EngineConfig engine,
+        TierOptions tier,
         Sampling samplingDefaults,
         long seed,
         ClusterOptions cluster,
@@ -57,6 +60,7 @@ public record StreamOptions(
         Objects.requireNonNull(transactionTimeout);
         Objects.requireNonNull(format);
         Objects.requireNonNull(engine);
+        Objects.requireNonNull(tier);
         Objects.requireNonNull(samplingDefaults);
         Objects.requireNonNull(cluster);
         kafkaProperties = Map.copyOf(kafkaProperties);

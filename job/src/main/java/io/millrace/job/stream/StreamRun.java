@@ -7,6 +7,7 @@ import io.millrace.job.cluster.RestorePoint;
 import io.millrace.job.cluster.RestorePoints;
 import io.millrace.job.cluster.StopSignal;
 import io.millrace.job.progress.Progress;
+import io.millrace.job.progress.TierSummary;
 import io.millrace.job.state.AtomicFiles;
 import io.millrace.job.state.Manifest;
 import io.millrace.job.state.RunLock;
@@ -107,6 +108,9 @@ public final class StreamRun {
             progress.update(counts);
         });
         watch.lastCounts().ifPresent(progress::finish);
+        watch.lastCounts()
+                .filter(counts -> counts.tier().isUsed())
+                .ifPresent(counts -> out.println(TierSummary.line(counts)));
         switch (end) {
             case ANSWERED -> commitAll(cluster, job);
             case STOP_REQUESTED -> stopEarly(cluster, job);

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.millrace.operators.inference.JobCounts;
+import io.millrace.operators.inference.TierCounts;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
@@ -112,6 +113,8 @@ class ProgressTest {
                 0,
                 0,
                 0,
-                "");
+                "",
+                0,
+                TierCounts.NONE);
     }
 }

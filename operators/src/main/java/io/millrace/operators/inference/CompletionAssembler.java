@@ -38,8 +38,8 @@ final class CompletionAssembler {
         }
         completion.setFinishReason(finished.reason().wireName());
         completion.setStopReason(stopReason(finished));
-        completion.setUsage(
-                new Usage(entry.promptTokenIds().length, Math.max(0, entry.numCachedTokens()), 0, tokenIds.length));
+        completion.setUsage(new Usage(
+                entry.promptTokenIds().length, entry.numCachedTokens(), entry.numTierTokens(), tokenIds.length));
         completion.setPolicyVersion(new PolicyVersion(policyVersion, policyVersion, null));
         completion.setSeed(entry.seed());
         completion.setMetrics(metrics(finished, tokenIds.length));

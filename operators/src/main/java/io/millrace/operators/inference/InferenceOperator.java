@@ -2,17 +2,15 @@ package io.millrace.operators.inference;
 
 import io.millrace.engine.InferenceEngine;
 import io.millrace.engine.StepReport;
-import io.millrace.operators.InferencePipeline;
 import io.millrace.operators.PipelineOptions;
+import io.millrace.operators.tier.TaskTier;
 import io.millrace.schemas.Completion;
-import io.millrace.schemas.DeadLetter;
 import io.millrace.schemas.ErrorInfo;
 import io.millrace.schemas.LedgerRequest;
 import io.millrace.schemas.PreparedRequest;
 import io.millrace.schemas.RequestCounts;
 import io.millrace.schemas.RequestProgress;
 import java.io.IOException;
-import java.nio.ByteBuffer;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -23,7 +21,6 @@ import org.apache.flink.api.common.state.ListState;
 import org.apache.flink.api.common.state.ListStateDescriptor;
 import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.formats.avro.typeutils.AvroTypeInfo;
-import org.apache.flink.runtime.execution.SuppressRestartsException;
 import org.apache.flink.runtime.operators.coordination.OperatorEventGateway;
 import org.apache.flink.runtime.state.KeyedStateBackend;
 import org.apache.flink.runtime.state.StateInitializationContext;
@@ -35,6 +32,7 @@ import org.apache.flink.streaming.api.operators.StreamOperatorParameters;
 import org.apache.flink.streaming.api.watermark.Watermark;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 import org.apache.flink.util.function.RunnableWithException;
+import org.apache.flink.util.function.ThrowingRunnable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -59,9 +57,6 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
     private static final Logger LOG = LoggerFactory.getLogger(InferenceOperator.class);
     private static final long REPORT_MILLIS = 200;
 
-    /** Requests are admitted up to this share above max_num_seqs, so that the scheduler always has prefills to choose. */
-    private static final double ADMISSION_LOOKAHEAD = 0.5;
-
     /** The policy version that completions carry as long as no update was installed. */
     private static final long POLICY_VERSION = 0;
 
@@ -78,18 +73,18 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
     private transient CrashGuard guard;
     private transient CompletionAssembler assembler;
     private transient EngineMetrics metrics;
+    private transient FailureOutput failures;
+    private transient TaskTier tier;
+    private transient volatile long mailPostedNanos;
 
     private transient Map<String, LedgerEntry> ledger;
     private transient WaitingRequests waiting;
+    private transient Admission admission;
+    private transient TakenOver takenOver;
     private transient RequestCounts counts;
     private transient long nextArrival;
     private transient int numSequencesInEngine;
     private transient boolean inputEnded;
-    private transient long numRestoredTokens;
-    private transient long numRestoredRequests;
-    private transient int numBegunWithoutNews; // taken over with progress, and not a token further yet
-    private transient boolean drewTokens;
-    private transient long firstCheckpointWithProgress;
 
     InferenceOperator(
             StreamOperatorParameters<Completion> parameters,
@@ -109,7 +104,7 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
     public void initializeState(StateInitializationContext context) throws Exception {
         super.initializeState(context);
         ledger = new LinkedHashMap<>();
-        firstCheckpointWithProgress = Long.MAX_VALUE;
+        takenOver = new TakenOver();
         waiting = new WaitingRequests();
         state = new RequestState(context.getKeyedStateStore());
         countsState = context.getOperatorStateStore()
@@ -127,12 +122,7 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
     private void takeOver(LedgerRequest request, RequestProgress progress) {
         waiting.add(request, progress != null);
         nextArrival = Math.max(nextArrival, request.getArrival() + 1);
-        numRestoredRequests++;
-        if (progress != null) {
-            numBegunWithoutNews++;
-            progress.getSamples()
-                    .forEach(s -> numRestoredTokens += s.getTokenIds().remaining() / Integer.BYTES);
-        }
+        takenOver.add(progress);
     }
 
     @Override
@@ -141,9 +131,15 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
         int subtask = getRuntimeContext().getTaskInfo().getIndexOfThisSubtask();
         String execution = getRuntimeContext().getJobInfo().getJobId() + "-"
                 + getRuntimeContext().getTaskInfo().getAttemptNumber();
-        guard = new CrashGuard(options.crashGuardDirectory(), subtask, execution, maxSequencesInEngine());
-        engine = InferenceEngine.open(options.engine());
-        checkFingerprint();
+        int maxNumSeqs = options.engine().maxNumSeqs();
+        guard = new CrashGuard(
+                options.crashGuardDirectory(), subtask, execution, Admission.maxSequences(maxNumSeqs));
+        admission = new Admission(waiting, guard, maxNumSeqs);
+        tier = openTier();
+        engine = InferenceEngine.open(options.engine(), tier.store());
+        tier.setGeneration(engine.numericFingerprint(), POLICY_VERSION);
+        FingerprintCheck.check(
+                fingerprintState.get(), engine.numericFingerprint(), options.allowFingerprintChange());
         if (engine.maxSequenceTokens() < engine.maxModelLen()) {
             LOG.warn(
                     "the KV memory holds {} tokens of one sequence and the context is {}: longer requests are refused, and "
@@ -151,34 +147,28 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
                     engine.maxSequenceTokens(),
                     engine.maxModelLen());
         }
-        assembler = new CompletionAssembler(engine.numericFingerprint(), POLICY_VERSION);
         metrics = new EngineMetrics(
                 getRuntimeContext().getMetricGroup(), engine::stats, () -> ledger.size() + waiting.size());
+        failures = new FailureOutput(options, output, counts, metrics);
+        assembler = new CompletionAssembler(engine.numericFingerprint(), POLICY_VERSION);
         ring = new ReportRing(this::postMail);
         engine.start("millrace-engine-" + subtask, ring);
-        if (numRestoredRequests > 0) {
-            LOG.info("restored {} requests in flight with {} tokens", numRestoredRequests, numRestoredTokens);
+        if (takenOver.numRequests() > 0) {
+            LOG.info(
+                    "restored {} requests in flight with {} tokens", takenOver.numRequests(), takenOver.numTokens());
         }
         admitWaiting();
         reportPeriodically(0);
     }
 
-    private void checkFingerprint() throws Exception {
-        for (String restored : fingerprintState.get()) {
-            if (restored.equals(engine.numericFingerprint())) {
-                continue;
-            }
-            String message =
-                    "the checkpoint was taken with numeric fingerprint " + restored + " and this machine, model or "
-                            + "configuration has " + engine.numericFingerprint()
-                            + ": resumed samples would not equal an undisturbed run's";
-            if (!options.allowFingerprintChange()) {
-                // No restart would mend it.
-                throw new SuppressRestartsException(new IllegalStateException(
-                        message + "; restore on the same kind of machine, or pass --allow-fingerprint-change"));
-            }
-            LOG.warn("{}; going on since --allow-fingerprint-change is set", message);
-        }
+    private TaskTier openTier() throws Exception {
+        KeyedStateBackend<Long> backend = getKeyedStateBackend();
+        int parallelism = getRuntimeContext().getTaskInfo().getNumberOfParallelSubtasks();
+        return TaskTier.open(
+                options.tier(),
+                options.engine().tier(),
+                new TaskTier.Task(getKeyedStateStore(), backend, this::postTierMail, parallelism),
+                nanos -> metrics.tierMailHeld(nanos));
     }
 
     @Override
@@ -202,7 +192,7 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
         PreparedRequest request = element.getValue();
         counts.setRecordsIn(counts.getRecordsIn() + 1);
         if (request.getError() != null) {
-            fail(request, List.of(), request.getError());
+            failures.fail(request, List.of(), request.getError());
             return;
         }
         if (request.getSampling().getMaxTokens() == null) {
@@ -256,23 +246,11 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
 
     // ------------------------------------------------------------------ admission
 
-    private int maxSequencesInEngine() {
-        int maxNumSeqs = options.engine().maxNumSeqs();
-        return maxNumSeqs + Math.max(1, (int) (maxNumSeqs * ADMISSION_LOOKAHEAD));
-    }
-
-    private boolean hasRoom(int numSamples) {
-        if (ledger.isEmpty()) {
-            return true;
-        }
-        return !guard.isCautious() && numSequencesInEngine + numSamples <= maxSequencesInEngine();
-    }
-
     /** Moves waiting requests into the engine while there is room. Changes the current key. */
     private void admitWaiting() throws Exception {
-        while (!waiting.isEmpty()) {
-            WaitingRequests.Waiting next = nextToAdmit();
-            if (!hasRoom(next.numSamples())) {
+        while (true) {
+            WaitingRequests.Waiting next = admission.next(numSequencesInEngine, ledger.isEmpty());
+            if (next == null) {
                 return;
             }
             setCurrentKey(next.key());
@@ -292,24 +270,12 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
         }
     }
 
-    private WaitingRequests.Waiting nextToAdmit() throws IOException {
-        if (guard.postponesSuspects()) {
-            while (guard.isSuspect(waiting.first().uid()) && waiting.postponeFirst()) {
-                // the next one may be a suspect too
-            }
-        } else {
-            waiting.recallPostponed();
-        }
-        return waiting.first();
-    }
-
     private void putAside(LedgerEntry entry) throws Exception {
-        numBegunWithoutNews -= entry.takeBegun() ? 1 : 0;
+        takenOver.settled(entry);
         state.remove(entry.uid());
         guard.putAside();
-        fail(
-                entry.request(),
-                entry.emittedIndices(),
+        failures.fail(
+                entry,
                 new ErrorInfo(
                         "poison_request",
                         "the engine or its process died while this request ran alone",
@@ -320,14 +286,25 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
 
     /** Called by the engine thread. */
     private void postMail() {
+        mailPostedNanos = System.nanoTime();
+        post(this::takeReports, "engine reports");
+    }
+
+    /** Called by the engine thread, and by the task thread. */
+    private void postTierMail(Runnable mail) {
+        post(() -> keepingKey(mail::run), "prefix tier");
+    }
+
+    private void post(ThrowingRunnable<Exception> mail, String description) {
         try {
-            mailbox.execute(this::takeReports, "engine reports");
+            mailbox.execute(mail, description);
         } catch (RejectedExecutionException e) {
-            LOG.debug("the task is closing; the engine's reports are not needed any more", e);
+            LOG.debug("the task is closing; {} are not needed any more", description, e);
         }
     }
 
     private void takeReports() throws Exception {
+        metrics.mailTaken(System.nanoTime() - mailPostedNanos);
         keepingKey(this::applyReports);
         if (inputEnded && ledger.isEmpty() && waiting.isEmpty()) {
             report();
@@ -374,10 +351,7 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
             LedgerEntry entry = ledger.get(failure.requestId());
             if (entry != null) {
                 forget(entry);
-                fail(
-                        entry.request(),
-                        entry.emittedIndices(),
-                        new ErrorInfo(failure.code(), failure.message(), failure.remedy()));
+                failures.fail(entry, new ErrorInfo(failure.code(), failure.message(), failure.remedy()));
             }
         }
     }
@@ -385,21 +359,18 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
     private void apply(LedgerEntry entry, StepReport.SampleDelta delta) throws Exception {
         entry.sample(delta.sample()).append(delta.tokenIds(), delta.logprobs());
         entry.setChanged(true);
-        drewTokens = true;
-        numBegunWithoutNews -= entry.takeBegun() ? 1 : 0;
+        takenOver.drewTokens(entry);
         StepReport.Finished finished = delta.finished();
         if (finished == null) {
             return;
         }
-        if (entry.numCachedTokens() < 0) {
-            entry.setNumCachedTokens(finished.numCachedTokens());
-        }
+        entry.keepPromptSources(finished.numCachedTokens(), finished.numTierTokens());
         Completion completion = assembler.assemble(entry, delta.sample(), finished);
         long numBytes = options.completionBytes().apply(completion);
         if (numBytes > options.maxCompletionBytes()) {
             engine.cancel(entry.uid());
             forget(entry);
-            fail(entry.request(), entry.emittedIndices(), tooLarge(completion, numBytes));
+            failures.failTooLarge(entry, completion, numBytes);
             return;
         }
         emit(entry, delta.sample(), completion, finished);
@@ -418,62 +389,19 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
             forget(entry);
             counts.setCompleted(counts.getCompleted() + 1);
             counts.setPromptTokens(counts.getPromptTokens() + entry.promptTokenIds().length);
-            counts.setCachedTokens(counts.getCachedTokens() + Math.max(0, entry.numCachedTokens()));
+            counts.setCachedTokens(counts.getCachedTokens() + entry.numCachedTokens());
+            counts.setTierTokens(counts.getTierTokens() + entry.numTierTokens());
         }
-    }
-
-    private ErrorInfo tooLarge(Completion completion, long numBytes) {
-        return new ErrorInfo(
-                "output_too_large",
-                "the completion of sample " + completion.getIndex() + " takes " + numBytes
-                        + " bytes and the output takes records of at most " + options.maxCompletionBytes(),
-                "ask for fewer tokens or log probabilities, or raise max.message.bytes of the topic and "
-                        + "max.request.size of the producer");
     }
 
     /** Takes a request out of ledger and state. Changes the current key. */
     private void forget(LedgerEntry entry) throws Exception {
         ledger.remove(entry.uid());
-        numBegunWithoutNews -= entry.takeBegun() ? 1 : 0;
+        takenOver.settled(entry);
         numSequencesInEngine -= entry.numUnfinished();
         setCurrentKey(entry.key());
         state.remove(entry.uid());
         guard.leave(entry.uid());
-    }
-
-    private void fail(PreparedRequest request, List<Integer> emittedIndices, ErrorInfo error) {
-        DeadLetter letter = new DeadLetter(
-                request.getRequestId(),
-                request.getSource(),
-                request.getOriginal(),
-                request.getHeaders(),
-                error,
-                emittedIndices);
-        output.collect(InferencePipeline.DEAD_LETTERS, new StreamRecord<>(fitting(letter)));
-        counts.getFailedByCode().merge(error.getCode(), 1L, Long::sum);
-        metrics.requestFailed(error.getCode());
-    }
-
-    /** Cuts the original of a dead letter that its sink would refuse; the source coordinates still lead to it. */
-    private DeadLetter fitting(DeadLetter letter) {
-        long excess = options.deadLetterBytes().apply(letter) - options.maxDeadLetterBytes();
-        if (excess <= 0) {
-            return letter;
-        }
-        ByteBuffer original = letter.getOriginal().duplicate();
-        int numBytes = original.remaining();
-        letter.setError(new ErrorInfo(
-                letter.getError().getCode(),
-                letter.getError().getMessage() + " (the original of " + numBytes
-                        + " bytes is cut: the output takes records of at most " + options.maxDeadLetterBytes() + ")",
-                letter.getError().getRemedy()));
-        int keep = numBytes;
-        while (keep > 0 && options.deadLetterBytes().apply(letter) > options.maxDeadLetterBytes()) {
-            keep /= 2;
-            original.limit(original.position() + keep);
-            letter.setOriginal(original.slice());
-        }
-        return letter;
     }
 
     // ------------------------------------------------------------------ checkpoints
@@ -488,9 +416,7 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
                 entry.setChanged(false);
             }
         }
-        if (drewTokens && numBegunWithoutNews == 0) {
-            firstCheckpointWithProgress = Math.min(firstCheckpointWithProgress, context.getCheckpointId());
-        }
+        takenOver.checkpointTaken(context.getCheckpointId());
         countsState.update(List.of(RequestTallies.copy(counts)));
         fingerprintState.update(List.of(engine.numericFingerprint()));
     }
@@ -498,7 +424,7 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
     @Override
     public void notifyCheckpointComplete(long checkpointId) throws Exception {
         super.notifyCheckpointComplete(checkpointId);
-        if (checkpointId >= firstCheckpointWithProgress) {
+        if (takenOver.hasProgress(checkpointId)) {
             guard.progressCheckpointed();
         }
         keepingKey(this::admitWaiting);
@@ -509,6 +435,7 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
     private void reportPeriodically(long timestamp) throws Exception {
         report();
         keepingKey(this::admitWaiting);
+        tier.tick();
         long next = getProcessingTimeService().getCurrentProcessingTime() + REPORT_MILLIS;
         getProcessingTimeService().registerTimer(next, this::reportPeriodically);
     }
@@ -518,9 +445,10 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
                 counts,
                 inputEnded,
                 (long) ledger.size() + waiting.size(),
-                numRestoredTokens,
-                numRestoredRequests,
+                takenOver.numTokens(),
+                takenOver.numRequests(),
                 engine.stats(),
-                engine.numericFingerprint()));
+                engine.numericFingerprint(),
+                metrics.mailLatencyP99Nanos()));
     }
 }

@@ -34,6 +34,9 @@ import org.apache.flink.runtime.operators.coordination.CoordinationResponse;
  * @param attentionNanos of it in attention
  * @param samplingNanos of it in sampling
  * @param numericFingerprint of the engines
+ * @param mailLatencyP99Nanos how long 99 of 100 of the newest mails to a task thread waited, in the slowest subtask: what
+ *     records and barriers wait for
+ * @param tier what the prefix tier did
  */
 public record JobCounts(
         boolean allSubtasksReported,
@@ -61,7 +64,9 @@ public record JobCounts(
         long gemmNanos,
         long attentionNanos,
         long samplingNanos,
-        String numericFingerprint)
+        String numericFingerprint,
+        long mailLatencyP99Nanos,
+        TierCounts tier)
         implements CoordinationResponse {
 
     /** Everything that the sources held has been answered: the job may be stopped. */

@@ -109,7 +109,12 @@ final class JobCountsCoordinator implements OperatorCoordinator, CoordinationReq
                 bySubtask.values().stream()
                         .map(SubtaskCounts::numericFingerprint)
                         .findFirst()
-                        .orElse(""));
+                        .orElse(""),
+                bySubtask.values().stream()
+                        .mapToLong(SubtaskCounts::mailLatencyP99Nanos)
+                        .max()
+                        .orElse(0),
+                bySubtask.values().stream().map(SubtaskCounts::tier).reduce(TierCounts.NONE, TierCounts::plus));
     }
 
     private long sum(java.util.function.ToLongFunction<SubtaskCounts> figure) {

@@ -25,6 +25,7 @@ final class LedgerEntry {
     private int numUnfinished;
     private List<TokenLogprobs> promptLogprobs;
     private int numCachedTokens = -1;
+    private int numTierTokens = -1;
     private boolean changed;
     private boolean begun;
 
@@ -46,6 +47,7 @@ final class LedgerEntry {
                 promptLogprobs = LogprobsCodec.decode(progress.getPromptLogprobs());
             }
             numCachedTokens = progress.getCachedTokens();
+            numTierTokens = progress.getTierTokens();
         }
     }
 
@@ -60,7 +62,7 @@ final class LedgerEntry {
         String cacheSalt = request().getCacheSalt() == null ? "" : request().getCacheSalt();
         boolean promptLogprobsNeeded = sampling.numPromptLogprobs() >= 0 && promptLogprobs == null;
         return new Request(
-                uid(), promptTokenIds, sampling, request().getPriority(), cacheSalt, resumed, promptLogprobsNeeded);
+                uid(), promptTokenIds, sampling, request().getPriority(), cacheSalt, resumed, promptLogprobsNeeded, key());
     }
 
     RequestProgress toProgress() {
@@ -71,7 +73,7 @@ final class LedgerEntry {
             }
         }
         return new RequestProgress(
-                progress, promptLogprobs == null ? null : LogprobsCodec.encode(promptLogprobs), numCachedTokens);
+                progress, promptLogprobs == null ? null : LogprobsCodec.encode(promptLogprobs), numCachedTokens, numTierTokens);
     }
 
     SampleLedger sample(int index) {
@@ -133,12 +135,22 @@ final class LedgerEntry {
         return numUnfinished;
     }
 
+    /** Prompt tokens whose KV was found in memory, as the first sample that finished said. */
     int numCachedTokens() {
-        return numCachedTokens;
+        return Math.max(0, numCachedTokens);
     }
 
-    void setNumCachedTokens(int value) {
-        numCachedTokens = value;
+    /** Prompt tokens whose KV was loaded from the prefix tier, as the first sample that finished said. */
+    int numTierTokens() {
+        return Math.max(0, numTierTokens);
+    }
+
+    /** Keeps what the first sample that finishes says of the prompt: after a restore the prompt is found in other places. */
+    void keepPromptSources(int cachedTokens, int tierTokens) {
+        if (numCachedTokens < 0) {
+            numCachedTokens = cachedTokens;
+            numTierTokens = tierTokens;
+        }
     }
 
     /** True once for a request that had begun before this start. */

@@ -8,7 +8,7 @@ final class RequestTallies {
     private RequestTallies() {}
 
     static RequestCounts sum(Iterable<RequestCounts> parts) {
-        RequestCounts sum = new RequestCounts(0L, 0L, new HashMap<>(), 0L, 0L, 0L, 0L);
+        RequestCounts sum = new RequestCounts(0L, 0L, new HashMap<>(), 0L, 0L, 0L, 0L, 0L);
         for (RequestCounts part : parts) {
             sum.setRecordsIn(sum.getRecordsIn() + part.getRecordsIn());
             sum.setCompleted(sum.getCompleted() + part.getCompleted());
@@ -17,6 +17,7 @@ final class RequestTallies {
             sum.setPromptTokens(sum.getPromptTokens() + part.getPromptTokens());
             sum.setCachedTokens(sum.getCachedTokens() + part.getCachedTokens());
             sum.setCompletionTokens(sum.getCompletionTokens() + part.getCompletionTokens());
+            sum.setTierTokens(sum.getTierTokens() + part.getTierTokens());
         }
         return sum;
     }

@@ -31,7 +31,9 @@ record SubtaskCounts(
         long gemmNanos,
         long attentionNanos,
         long samplingNanos,
-        String numericFingerprint)
+        String numericFingerprint,
+        long mailLatencyP99Nanos,
+        TierCounts tier)
         implements OperatorEvent {
 
     static SubtaskCounts of(
@@ -41,7 +43,8 @@ record SubtaskCounts(
             long numRestoredTokens,
             long numRestoredRequests,
             EngineStats engine,
-            String numericFingerprint) {
+            String numericFingerprint,
+            long mailLatencyP99Nanos) {
         StepTimes times = engine.times();
         double peak = engine.numBlocks() == 0 ? 0 : (double) engine.peakUsedBlocks() / engine.numBlocks();
         return new SubtaskCounts(
@@ -68,6 +71,8 @@ record SubtaskCounts(
                 times.gemmNanos(),
                 times.attentionNanos(),
                 times.samplingNanos(),
-                numericFingerprint);
+                numericFingerprint,
+                mailLatencyP99Nanos,
+                TierCounts.of(counts, engine.tier()));
     }
 }

@@ -10,6 +10,7 @@ import io.millrace.connect.json.JsonFields;
 import io.millrace.engine.EngineConfig;
 import io.millrace.operators.InferencePipeline;
 import io.millrace.operators.PipelineOptions;
+import io.millrace.operators.tier.TierOptions;
 import io.millrace.schemas.Completion;
 import io.millrace.schemas.PromptEnvelope;
 import io.millrace.schemas.Sampling;
@@ -76,8 +77,14 @@ final class TestJob implements AutoCloseable {
 
     /** Options with the crash guard beside the parts and no size limits. */
     static PipelineOptions options(Path directory, EngineConfig engine, int parallelism) {
+        return options(directory, engine, TierOptions.NONE, parallelism);
+    }
+
+    /** The same with a prefix tier, which the engine must have too. */
+    static PipelineOptions options(Path directory, EngineConfig engine, TierOptions tier, int parallelism) {
         return new PipelineOptions(
                 engine,
+                tier,
                 new Sampling(),
                 0,
                 1,
@@ -117,6 +124,7 @@ final class TestJob implements AutoCloseable {
             org.apache.flink.util.function.SerializableFunction<Completion, Long> completionBytes) {
         return new PipelineOptions(
                 options.engine(),
+                options.tier(),
                 options.samplingDefaults(),
                 options.seed(),
                 options.prepareParallelism(),

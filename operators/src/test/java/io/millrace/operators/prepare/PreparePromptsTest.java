@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.millrace.engine.EngineConfig;
 import io.millrace.operators.PipelineOptions;
+import io.millrace.operators.tier.TierOptions;
 import io.millrace.schemas.ErrorInfo;
 import io.millrace.schemas.Message;
 import io.millrace.schemas.PreparedRequest;
@@ -153,6 +154,7 @@ class PreparePromptsTest {
     private static PreparePrompts opened(String model) {
         PipelineOptions options = new PipelineOptions(
                 EngineConfig.of(model),
+                TierOptions.NONE,
                 new Sampling(),
                 0,
                 1,

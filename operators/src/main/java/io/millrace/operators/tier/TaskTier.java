@@ -1,0 +1,95 @@
+package io.millrace.operators.tier;
+
+import io.millrace.engine.InvalidConfigException;
+import io.millrace.prefix.PrefixStore;
+import io.millrace.prefix.TierConfig;
+import java.util.function.LongConsumer;
+import org.apache.flink.api.common.state.KeyedStateStore;
+import org.apache.flink.runtime.state.KeyedStateBackend;
+import org.apache.flink.state.rocksdb.RocksDBKeyedStateBackend;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** The prefix store of one task, of whichever kind, and what the task owes it. Task thread only. */
+public final class TaskTier {
+    private static final Logger LOG = LoggerFactory.getLogger(TaskTier.class);
+
+    /** What waits to be written: a second's worth of a disk that is in use by others. */
+    private static final long MAX_BYTES_TO_WRITE = 128L << 20;
+
+    private final PrefixStore store; // null for none
+    private final StatePrefixStore inState; // null unless that is where it is
+
+    private TaskTier(PrefixStore store, StatePrefixStore inState) {
+        this.store = store;
+        this.inState = inState;
+    }
+
+    /** What the task has. */
+    public record Task(
+            KeyedStateStore state, KeyedStateBackend<Long> backend, StatePrefixStore.Mailbox mailbox, int parallelism) {}
+
+    /**
+     * Opens the store and takes over what it held. Changes the current key.
+     *
+     * @param config how the engine uses the store, for the log
+     * @param mailNanos told how long a mail of the store held the task thread
+     * @throws InvalidConfigException if the store cannot work here
+     */
+    public static TaskTier open(TierOptions options, TierConfig config, Task task, LongConsumer mailNanos)
+            throws Exception {
+        if (!options.isOn()) {
+            return new TaskTier(null, null);
+        }
+        TaskTier tier = openState(options, task, mailNanos);
+        LOG.info(
+                "prefix tier: KV of prefixes is kept in keyed state, up to {} bytes for this subtask, in chunks of {} tokens, "
+                        + "{}, {}, when it is seen {}",
+                options.capacityBytes() / task.parallelism(),
+                config.chunkTokens(),
+                config.format().optionName(),
+                options.ttl().isZero() ? "for ever" : "for " + options.ttl() + " after the last use",
+                config.storeFirstUse() ? "for the first time" : "again");
+        return tier;
+    }
+
+    private static TaskTier openState(TierOptions options, Task task, LongConsumer mailNanos) throws Exception {
+        if (!(task.backend() instanceof RocksDBKeyedStateBackend)) {
+            throw new InvalidConfigException(
+                    "state.backend.type",
+                    task.backend().getClass().getSimpleName(),
+                    "holds state in memory, and --tier state keeps gigabytes in it",
+                    "set state.backend.type: rocksdb, or --tier none");
+        }
+        StatePrefixStore store = new StatePrefixStore(
+                task.state(),
+                task.backend(),
+                task.mailbox(),
+                new StatePrefixStore.Limits(
+                        options.capacityBytes() / task.parallelism(),
+                        options.ttl().toMillis(),
+                        MAX_BYTES_TO_WRITE),
+                mailNanos);
+        store.restore();
+        return new TaskTier(store, store);
+    }
+
+    /** The store, for the engine, which closes it; null for none. */
+    public PrefixStore store() {
+        return store;
+    }
+
+    /** The engine is open, and computes with this from now on. */
+    public void setGeneration(String numericFingerprint, long policyVersion) {
+        if (inState != null) {
+            inState.setGeneration(numericFingerprint, policyVersion);
+        }
+    }
+
+    /** To be called now and then. */
+    public void tick() {
+        if (inState != null) {
+            inState.tick();
+        }
+    }
+}
