@@ -16,6 +16,7 @@ import io.millrace.job.cluster.RestorePoints;
 import io.millrace.job.cluster.StopSignal;
 import io.millrace.job.state.RunLock;
 import io.millrace.job.state.StateException;
+import io.millrace.operators.tier.TierOptions;
 import io.millrace.schemas.Sampling;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
@@ -157,6 +158,7 @@ class BatchITCase {
                 file,
                 Optional.of(directory.resolve(output + ".summary")),
                 engine,
+                TierOptions.NONE,
                 new Sampling(),
                 seed,
                 new ClusterOptions(BatchOptions.defaultStateDirectory(file), 1, Duration.ofMillis(200), 0, 0),

@@ -10,6 +10,7 @@ import io.millrace.job.batch.BatchOptions;
 import io.millrace.job.batch.BatchRun;
 import io.millrace.job.cluster.ClusterOptions;
 import io.millrace.job.cluster.StopSignal;
+import io.millrace.operators.tier.TierOptions;
 import io.millrace.schemas.Sampling;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
@@ -66,6 +67,7 @@ class DemoITCase {
                 output,
                 Optional.empty(),
                 EngineConfig.of(MODEL.toAbsolutePath().normalize().toString()),
+                TierOptions.NONE,
                 Sampling.newBuilder().setTemperature(0.0).build(),
                 0,
                 new ClusterOptions(BatchOptions.defaultStateDirectory(output), 1, Duration.ofSeconds(1), 0, 0),

@@ -20,6 +20,7 @@ import io.millrace.job.stream.StopAt;
 import io.millrace.job.stream.StreamOptions;
 import io.millrace.job.stream.StreamRun;
 import io.millrace.sampling.LogprobsMode;
+import io.millrace.operators.tier.TierOptions;
 import io.millrace.schemas.Sampling;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
@@ -200,6 +201,7 @@ class RecoveryITCase {
                 RecordFormat.JSON,
                 kafkaProperties,
                 engine,
+                TierOptions.NONE,
                 new Sampling(),
                 0,
                 new ClusterOptions(directory.resolve(group), 1, checkpointInterval, 0, 20),

@@ -23,6 +23,7 @@ import io.millrace.job.state.StateException;
 import io.millrace.schemas.Completion;
 import io.millrace.schemas.DeadLetter;
 import io.millrace.schemas.Prompt;
+import io.millrace.operators.tier.TierOptions;
 import io.millrace.schemas.Sampling;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -238,6 +239,7 @@ class StreamITCase {
                 RecordFormat.JSON,
                 Map.of(),
                 engine,
+                TierOptions.NONE,
                 new Sampling(),
                 0,
                 new ClusterOptions(directory.resolve(group), 1, Duration.ofMillis(200), 0, 0),

@@ -132,14 +132,12 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
         String execution = getRuntimeContext().getJobInfo().getJobId() + "-"
                 + getRuntimeContext().getTaskInfo().getAttemptNumber();
         int maxNumSeqs = options.engine().maxNumSeqs();
-        guard = new CrashGuard(
-                options.crashGuardDirectory(), subtask, execution, Admission.maxSequences(maxNumSeqs));
+        guard = new CrashGuard(options.crashGuardDirectory(), subtask, execution, Admission.maxSequences(maxNumSeqs));
         admission = new Admission(waiting, guard, maxNumSeqs);
         tier = openTier();
         engine = InferenceEngine.open(options.engine(), tier.store());
         tier.setGeneration(engine.numericFingerprint(), POLICY_VERSION);
-        FingerprintCheck.check(
-                fingerprintState.get(), engine.numericFingerprint(), options.allowFingerprintChange());
+        FingerprintCheck.check(fingerprintState.get(), engine.numericFingerprint(), options.allowFingerprintChange());
         if (engine.maxSequenceTokens() < engine.maxModelLen()) {
             LOG.warn(
                     "the KV memory holds {} tokens of one sequence and the context is {}: longer requests are refused, and "
@@ -154,8 +152,7 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
         ring = new ReportRing(this::postMail);
         engine.start("millrace-engine-" + subtask, ring);
         if (takenOver.numRequests() > 0) {
-            LOG.info(
-                    "restored {} requests in flight with {} tokens", takenOver.numRequests(), takenOver.numTokens());
+            LOG.info("restored {} requests in flight with {} tokens", takenOver.numRequests(), takenOver.numTokens());
         }
         admitWaiting();
         reportPeriodically(0);

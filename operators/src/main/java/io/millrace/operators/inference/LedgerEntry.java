@@ -62,7 +62,14 @@ final class LedgerEntry {
         String cacheSalt = request().getCacheSalt() == null ? "" : request().getCacheSalt();
         boolean promptLogprobsNeeded = sampling.numPromptLogprobs() >= 0 && promptLogprobs == null;
         return new Request(
-                uid(), promptTokenIds, sampling, request().getPriority(), cacheSalt, resumed, promptLogprobsNeeded, key());
+                uid(),
+                promptTokenIds,
+                sampling,
+                request().getPriority(),
+                cacheSalt,
+                resumed,
+                promptLogprobsNeeded,
+                key());
     }
 
     RequestProgress toProgress() {
@@ -73,7 +80,10 @@ final class LedgerEntry {
             }
         }
         return new RequestProgress(
-                progress, promptLogprobs == null ? null : LogprobsCodec.encode(promptLogprobs), numCachedTokens, numTierTokens);
+                progress,
+                promptLogprobs == null ? null : LogprobsCodec.encode(promptLogprobs),
+                numCachedTokens,
+                numTierTokens);
     }
 
     SampleLedger sample(int index) {

@@ -18,8 +18,7 @@ final class TakenOver {
         numRequests++;
         if (progress != null) {
             numBegunWithoutNews++;
-            progress.getSamples()
-                    .forEach(s -> numTokens += s.getTokenIds().remaining() / Integer.BYTES);
+            progress.getSamples().forEach(s -> numTokens += s.getTokenIds().remaining() / Integer.BYTES);
         }
     }
 

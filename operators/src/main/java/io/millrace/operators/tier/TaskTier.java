@@ -27,7 +27,10 @@ public final class TaskTier {
 
     /** What the task has. */
     public record Task(
-            KeyedStateStore state, KeyedStateBackend<Long> backend, StatePrefixStore.Mailbox mailbox, int parallelism) {}
+            KeyedStateStore state,
+            KeyedStateBackend<Long> backend,
+            StatePrefixStore.Mailbox mailbox,
+            int parallelism) {}
 
     /**
      * Opens the store and takes over what it held. Changes the current key.

@@ -12,7 +12,7 @@ import org.rocksdb.CompressionType;
 import org.rocksdb.DBOptions;
 
 /**
- * RocksDB for a state that holds values of a megabyte which are written once and read whole; docs/tier.md explains each
+ * RocksDB for a state that holds values of a megabyte which are written once and read whole; docs/operations.md explains each
  * setting. Flink names no state here, so that the small states of the same operator get the same, and do well with it.
  * Set by the name of the class as {@code state.backend.rocksdb.options-factory}.
  */

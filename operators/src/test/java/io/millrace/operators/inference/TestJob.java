@@ -10,7 +10,9 @@ import io.millrace.connect.json.JsonFields;
 import io.millrace.engine.EngineConfig;
 import io.millrace.operators.InferencePipeline;
 import io.millrace.operators.PipelineOptions;
+import io.millrace.operators.tier.TierKind;
 import io.millrace.operators.tier.TierOptions;
+import io.millrace.operators.tier.TierRocksDbOptions;
 import io.millrace.schemas.Completion;
 import io.millrace.schemas.PromptEnvelope;
 import io.millrace.schemas.Sampling;
@@ -38,6 +40,7 @@ import org.apache.flink.configuration.TaskManagerOptions;
 import org.apache.flink.core.execution.RecoveryClaimMode;
 import org.apache.flink.core.execution.SavepointFormatType;
 import org.apache.flink.formats.avro.typeutils.AvroTypeInfo;
+import org.apache.flink.metrics.Gauge;
 import org.apache.flink.runtime.checkpoint.CheckpointStatsSnapshot;
 import org.apache.flink.runtime.execution.ExecutionState;
 import org.apache.flink.runtime.executiongraph.AccessExecutionVertex;
@@ -45,6 +48,8 @@ import org.apache.flink.runtime.jobgraph.JobGraph;
 import org.apache.flink.runtime.jobgraph.SavepointRestoreSettings;
 import org.apache.flink.runtime.minicluster.MiniCluster;
 import org.apache.flink.runtime.minicluster.MiniClusterConfiguration;
+import org.apache.flink.runtime.testutils.InMemoryReporter;
+import org.apache.flink.state.rocksdb.RocksDBOptions;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.graph.StreamGraph;
 import org.apache.flink.util.ExceptionUtils;
@@ -59,16 +64,31 @@ final class TestJob implements AutoCloseable {
     private final Path input;
     private final PipelineOptions options;
     private final Duration checkpointInterval;
+    private final String stateBackend;
+    private final InMemoryReporter metrics = InMemoryReporter.create();
     private final MiniCluster cluster;
     private JobID job;
 
     TestJob(Path directory, Path input, PipelineOptions options, Duration checkpointInterval) throws Exception {
+        this(directory, input, options, checkpointInterval, "rocksdb");
+    }
+
+    /** With state in memory. */
+    static TestJob withHeapState(Path directory, Path input, PipelineOptions options, Duration checkpointInterval)
+            throws Exception {
+        return new TestJob(directory, input, options, checkpointInterval, "hashmap");
+    }
+
+    private TestJob(
+            Path directory, Path input, PipelineOptions options, Duration checkpointInterval, String stateBackend)
+            throws Exception {
         this.directory = directory;
         this.input = input;
         this.options = options;
         this.checkpointInterval = checkpointInterval;
+        this.stateBackend = stateBackend;
         this.cluster = new MiniCluster(new MiniClusterConfiguration.Builder()
-                .setConfiguration(configuration())
+                .setConfiguration(metrics.addToConfiguration(configuration()))
                 .setNumTaskManagers(1)
                 .setNumSlotsPerTaskManager(4)
                 .build());
@@ -203,6 +223,13 @@ final class TestJob implements AutoCloseable {
         throw new AssertionError("not reached within " + timeout + "; last: " + last);
     }
 
+    /** A whole number that every inference subtask shows under this name. */
+    List<Long> bySubtask(String metric) {
+        return metrics.findMetrics(job, "inference." + metric).values().stream()
+                .map(found -> ((Number) ((Gauge<?>) found).getValue()).longValue())
+                .toList();
+    }
+
     private JobCounts counts() throws Exception {
         try {
             return (JobCounts) cluster.deliverCoordinationRequestToCoordinator(
@@ -269,7 +296,10 @@ final class TestJob implements AutoCloseable {
     private Configuration configuration() {
         Configuration configuration = new Configuration();
         configuration.set(RestOptions.BIND_PORT, "0"); // any free one: other clusters may run on this machine
-        configuration.set(StateBackendOptions.STATE_BACKEND, "rocksdb");
+        configuration.set(StateBackendOptions.STATE_BACKEND, stateBackend);
+        if (options.tier().kind() == TierKind.STATE) {
+            configuration.set(RocksDBOptions.OPTIONS_FACTORY, TierRocksDbOptions.class.getName());
+        }
         configuration.set(CheckpointingOptions.INCREMENTAL_CHECKPOINTS, true);
         configuration.set(
                 CheckpointingOptions.CHECKPOINTS_DIRECTORY,

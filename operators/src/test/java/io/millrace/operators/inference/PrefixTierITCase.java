@@ -1,0 +1,264 @@
+package io.millrace.operators.inference;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.millrace.backend.KvFormat;
+import io.millrace.engine.EngineConfig;
+import io.millrace.operators.PipelineOptions;
+import io.millrace.operators.tier.TierKind;
+import io.millrace.operators.tier.TierOptions;
+import io.millrace.prefix.TierConfig;
+import io.millrace.schemas.Completion;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The prefix tier in keyed state inside of a running job, and how requests are routed to it. */
+class PrefixTierITCase {
+    private static final Duration TIMEOUT = Duration.ofMinutes(2);
+    private static final Duration CHECKPOINT_INTERVAL = Duration.ofMillis(200);
+    private static final String STEP_MILLIS = "millrace.fake.stepMillis";
+    private static final int CHUNK_TOKENS = 128;
+
+    /** Room for two documents of three chunks and what is asked about them. */
+    private static final int KV_TOKENS = 1024;
+
+    private static final AtomicInteger NUM_SIZED = new AtomicInteger();
+
+    @TempDir
+    Path directory;
+
+    @AfterEach
+    void fullSpeed() {
+        System.clearProperty(STEP_MILLIS);
+    }
+
+    private static PipelineOptions withTier(Path place, int kvTokens, int parallelism) {
+        TierConfig config = new TierConfig(KvFormat.AS_COMPUTED, CHUNK_TOKENS, true, 64 << 20, 10_000);
+        EngineConfig engine = TestJob.fake(4, kvTokens).withTier(config);
+        return TestJob.options(
+                place, engine, new TierOptions(TierKind.STATE, 1L << 30, Duration.ZERO, ""), parallelism);
+    }
+
+    /** Documents of three chunks, each asked about in every round. */
+    private static List<String> documentQuestions(long seed, int numDocuments, int numRounds) {
+        List<int[]> documents = new ArrayList<>();
+        Random random = new Random(seed);
+        for (int d = 0; d < numDocuments; d++) {
+            documents.add(random.ints(3 * CHUNK_TOKENS, 3, 600).toArray());
+        }
+        List<String> lines = new ArrayList<>();
+        for (int round = 0; round < numRounds; round++) {
+            for (int d = 0; d < numDocuments; d++) {
+                lines.add(question("r" + round + "-d" + d, documents.get(d), random));
+            }
+        }
+        return lines;
+    }
+
+    private static String question(String id, int[] document, Random random) {
+        int[] ids = Arrays.copyOf(document, document.length + 20);
+        for (int i = document.length; i < ids.length; i++) {
+            ids[i] = 3 + random.nextInt(600);
+        }
+        return TestPrompts.line(id, ids, "\"max_tokens\":8,\"n\":2");
+    }
+
+    private Set<String> withoutTier(List<String> prompts) throws Exception {
+        Path place = directory.resolve("without");
+        PipelineOptions options = TestJob.options(place, TestJob.fake(4, KV_TOKENS), 1);
+        try (TestJob job = new TestJob(place, TestPrompts.write(place, prompts), options, CHECKPOINT_INTERVAL)) {
+            job.start(null);
+            return job.finish(TIMEOUT);
+        }
+    }
+
+    /** Runs until so many requests are done, then stops with a savepoint. */
+    private static String runUntil(Path place, Path input, int parallelism, int numCompleted) throws Exception {
+        System.setProperty(STEP_MILLIS, "10");
+        try (TestJob job = new TestJob(place, input, withTier(place, KV_TOKENS, parallelism), CHECKPOINT_INTERVAL)) {
+            job.start(null);
+            job.await(TIMEOUT, counts -> counts.numCompleted() >= numCompleted);
+            return job.stopWithSavepoint();
+        } finally {
+            System.clearProperty(STEP_MILLIS);
+        }
+    }
+
+    private static JobCounts runFrom(String savepoint, Path place, Path input, int parallelism, Set<String> expected)
+            throws Exception {
+        try (TestJob job = new TestJob(place, input, withTier(place, KV_TOKENS, parallelism), CHECKPOINT_INTERVAL)) {
+            job.start(savepoint);
+            JobCounts counts = job.await(TIMEOUT, JobCounts::isFinished);
+            job.stopWithSavepoint();
+            assertEquals(expected, job.lines());
+            return counts;
+        }
+    }
+
+    @Test
+    void prefixesAreFoundAfterARestore() throws Exception {
+        List<String> prompts = documentQuestions(1, 10, 2);
+        Path place = directory.resolve("restored");
+        Path input = TestPrompts.write(place, prompts);
+        String savepoint = runUntil(place, input, 1, 10);
+        JobCounts counts = runFrom(savepoint, place, input, 1, withoutTier(prompts));
+        assertTrue(counts.tier().numLoadedTokens() > 0, counts.toString());
+        assertTrue(counts.tier().numTierTokens() > 0, counts.toString());
+        assertEquals(0, counts.tier().numFailures(), counts.toString());
+    }
+
+    @Test
+    void prefixesFollowTheirKeyGroupsWhenTheJobIsRescaled() throws Exception {
+        List<String> prompts = documentQuestions(2, 10, 2);
+        Path place = directory.resolve("rescaled");
+        Path input = TestPrompts.write(place, prompts);
+        String savepoint = runUntil(place, input, 1, 10);
+        JobCounts counts = runFrom(savepoint, place, input, 2, withoutTier(prompts));
+        assertTrue(counts.tier().numLoadedTokens() > 2 * 3 * CHUNK_TOKENS, counts.toString());
+        assertEquals(0, counts.tier().numFailures(), counts.toString());
+    }
+
+    @Test
+    void prefixesAreFoundAfterFailures() throws Exception {
+        List<String> prompts = documentQuestions(3, 8, 3);
+        Set<String> expected = withoutTier(prompts);
+        System.setProperty(STEP_MILLIS, "10");
+        NUM_SIZED.set(0);
+        Path place = directory.resolve("failing");
+        PipelineOptions options =
+                TestJob.withSizes(withTier(place, KV_TOKENS, 1), Long.MAX_VALUE, PrefixTierITCase::failNowAndThen);
+        try (TestJob job = new TestJob(place, TestPrompts.write(place, prompts), options, CHECKPOINT_INTERVAL)) {
+            job.start(null);
+            JobCounts counts = job.await(TIMEOUT, JobCounts::isFinished);
+            job.stopWithSavepoint();
+            assertTrue(counts.tier().numLoadedTokens() > 0, counts.toString());
+            assertEquals(expected, job.lines());
+        }
+    }
+
+    private static long failNowAndThen(Completion completion) {
+        int number = NUM_SIZED.incrementAndGet();
+        if (number == 22 || number == 40) {
+            throw new IllegalStateException("made to fail at completion " + number);
+        }
+        return TestJob.completionBytes(completion);
+    }
+
+    @Test
+    void stateThatTheDiskGarbledIsAMissAndTheJobLives() throws Exception {
+        List<String> prompts = documentQuestions(4, 8, 2);
+        Path place = directory.resolve("garbled");
+        Path input = TestPrompts.write(place, prompts);
+        String savepoint = runUntil(place, input, 1, 8);
+        int numGarbled = garblePieces(Path.of(java.net.URI.create(savepoint)).getParent());
+        assertTrue(numGarbled > 0, "no piece in " + savepoint);
+        JobCounts counts = runFrom(savepoint, place, input, 1, withoutTier(prompts));
+        assertTrue(counts.tier().numFailures() > 0, counts.toString());
+        assertEquals(0, counts.tier().numLoadedTokens(), counts.toString());
+    }
+
+    /** Changes a byte in every piece in the files below a directory. Pieces are not compressed, and begin with a magic. */
+    private static int garblePieces(Path below) throws IOException {
+        byte[] magic = "MKVP".getBytes(StandardCharsets.US_ASCII);
+        List<Path> files;
+        try (Stream<Path> all = Files.walk(below)) {
+            files = all.filter(Files::isRegularFile).toList();
+        }
+        int numGarbled = 0;
+        for (Path file : files) {
+            byte[] bytes = Files.readAllBytes(file);
+            boolean changed = false;
+            for (int at = 0; at + 200 < bytes.length; at++) {
+                if (Arrays.equals(bytes, at, at + magic.length, magic, 0, magic.length)) {
+                    bytes[at + 150] ^= 1;
+                    numGarbled++;
+                    changed = true;
+                }
+            }
+            if (changed) {
+                Files.write(file, bytes);
+            }
+        }
+        return numGarbled;
+    }
+
+    @Test
+    void aSystemPromptUnderAllTrafficKeepsBothSubtasksBusyAndIsStoredOncePerReplica() throws Exception {
+        System.setProperty(STEP_MILLIS, "2");
+        Random random = new Random(5);
+        int[] system = random.ints(2 * CHUNK_TOKENS, 3, 600).toArray();
+        List<String> prompts = new ArrayList<>();
+        for (int i = 0; i < 120; i++) {
+            prompts.add(question("r" + i, system, random));
+        }
+        Path place = directory.resolve("hot");
+        try (TestJob job = new TestJob(
+                place, TestPrompts.write(place, prompts), withTier(place, 4 * KV_TOKENS, 2), CHECKPOINT_INTERVAL)) {
+            job.start(null);
+            JobCounts counts = job.await(TIMEOUT, JobCounts::isFinished);
+            List<Long> generated = job.bySubtask("vllm.generation_tokens_total");
+            List<Long> stored = job.bySubtask("vllm.tier_store_chunks");
+            job.stopWithSavepoint();
+            assertEquals(2, generated.size());
+            long total = generated.stream().mapToLong(Long::longValue).sum();
+            for (long one : generated) {
+                assertTrue(one > total / 4, "one subtask did nearly all of it: " + generated);
+            }
+            assertEquals(List.of(2L, 2L), stored, counts.toString());
+        }
+    }
+
+    @Test
+    void distinctDocumentsAreComputedAndStoredByOneSubtaskEach() throws Exception {
+        int numDocuments = 24;
+        int numRounds = 3;
+        List<String> prompts = documentQuestions(6, numDocuments, numRounds);
+        Path place = directory.resolve("documents");
+        // Room for all of them in memory, so that whatever is computed twice was computed by two subtasks.
+        try (TestJob job = new TestJob(
+                place, TestPrompts.write(place, prompts), withTier(place, 16 * KV_TOKENS, 2), CHECKPOINT_INTERVAL)) {
+            job.start(null);
+            JobCounts counts = job.await(TIMEOUT, JobCounts::isFinished);
+            List<Long> stored = job.bySubtask("vllm.tier_store_chunks");
+            job.stopWithSavepoint();
+            assertEquals(2, stored.size());
+            assertTrue(stored.stream().allMatch(chunks -> chunks >= numDocuments / 2), stored.toString());
+            // The very first requests are the whole traffic for a moment, so that one document may have been spread.
+            assertTrue(counts.tier().numChunksStored() >= 3 * numDocuments, counts.toString());
+            assertTrue(counts.tier().numChunksStored() <= 3 * (numDocuments + 1), counts.toString());
+            long once = 3L * CHUNK_TOKENS * (numDocuments + 1) + 20L * numDocuments * numRounds;
+            long slack = 16L * numDocuments * numRounds; // a question's first block
+            assertTrue(counts.numPrefillTokens() <= once + slack, counts.numPrefillTokens() + " > " + once);
+        }
+    }
+
+    @Test
+    void aTierInStateNeedsAStateBackendOnDisk() throws Exception {
+        Path place = directory.resolve("heap");
+        List<String> prompts = documentQuestions(7, 1, 1);
+        try (TestJob job = TestJob.withHeapState(
+                place, TestPrompts.write(place, prompts), withTier(place, KV_TOKENS, 1), CHECKPOINT_INTERVAL)) {
+            job.start(null);
+            AssertionError failure =
+                    assertThrows(AssertionError.class, () -> job.await(Duration.ofSeconds(20), JobCounts::isFinished));
+            assertTrue(failure.getMessage().contains("state.backend.type"), failure.getMessage());
+            assertFalse(failure.getMessage().contains("not reached"), failure.getMessage());
+        }
+    }
+}
