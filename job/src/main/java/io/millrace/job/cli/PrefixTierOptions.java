@@ -1,6 +1,7 @@
 package io.millrace.job.cli;
 
 import io.millrace.backend.KvFormat;
+import io.millrace.engine.InvalidConfigException;
 import io.millrace.operators.tier.TierKind;
 import io.millrace.operators.tier.TierOptions;
 import io.millrace.prefix.TierConfig;
@@ -25,24 +26,26 @@ final class PrefixTierOptions {
             names = "--tier-capacity-bytes",
             paramLabel = "SIZE",
             converter = ByteSizeConverter.class,
-            description = "Most bytes that the tier keeps, in the whole job; the least recently used go first. On disk it"
-                    + " may take up to three times that until it is merged. Default: 10g.")
-    long capacityBytes = TierOptions.DEFAULT_CAPACITY_BYTES;
+            description =
+                    "Most bytes that the tier keeps, in the whole job; the least recently used go first. On disk it"
+                            + " may take up to three times that until it is merged. Default: 10g.")
+    Long capacityBytes;
 
     @Option(
             names = "--tier-ttl",
             paramLabel = "TIME",
             converter = DurationConverter.class,
             description = "Forget what was not used for so long, for example 24h. Default: never.")
-    Duration ttl = Duration.ZERO;
+    Duration ttl;
 
     @Option(
             names = "--tier-kv-dtype",
             paramLabel = "TYPE",
             converter = ChoiceConverter.OfKvFormat.class,
-            description = "Number format in the tier: as-computed, int8 or int4. The latter two take a half and a quarter of"
-                    + " bfloat16's room and change results a little, whether a prefix is loaded or not. Default: as-computed.")
-    KvFormat format = KvFormat.AS_COMPUTED;
+            description =
+                    "Number format in the tier: as-computed, int8 or int4. The latter two take a half and a quarter of"
+                            + " bfloat16's room and change results a little, whether a prefix is loaded or not. Default: as-computed.")
+    KvFormat format;
 
     @Option(
             names = "--tier-store-first-use",
@@ -55,13 +58,24 @@ final class PrefixTierOptions {
             description = "Where --tier disk keeps its files. Default: among the state directory's temporary files.")
     Path directory;
 
-    /** @throws io.millrace.engine.InvalidConfigException if a value is outside its limits */
+    /** @throws InvalidConfigException if a value is outside its limits, or of no effect */
     TierOptions toOptions() {
+        refuseWithoutTier("--tier-capacity-bytes", capacityBytes);
+        refuseWithoutTier("--tier-ttl", ttl);
+        refuseWithoutTier("--tier-kv-dtype", format == null ? null : format.optionName());
+        refuseWithoutTier("--tier-store-first-use", storeFirstUse ? true : null);
         return new TierOptions(
                 kind,
-                capacityBytes,
-                ttl,
+                capacityBytes == null ? TierOptions.DEFAULT_CAPACITY_BYTES : capacityBytes,
+                ttl == null ? Duration.ZERO : ttl,
                 directory == null ? "" : directory.toAbsolutePath().normalize().toString());
+    }
+
+    private void refuseWithoutTier(String option, Object value) {
+        if (value != null && kind == TierKind.NONE) {
+            throw new InvalidConfigException(
+                    option, value, "has no effect without a tier", "add --tier state or --tier disk, or leave it out");
+        }
     }
 
     /** How the engine uses the tier; null without one. */
@@ -70,7 +84,7 @@ final class PrefixTierOptions {
         return kind == TierKind.NONE
                 ? null
                 : new TierConfig(
-                        format,
+                        format == null ? defaults.format() : format,
                         defaults.chunkTokens(),
                         storeFirstUse,
                         defaults.maxBufferBytes(),

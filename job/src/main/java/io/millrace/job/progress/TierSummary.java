@@ -31,8 +31,7 @@ public final class TierSummary {
                 megabytes(tier.numBytesStored()),
                 counts.mailLatencyP99Nanos() / 1e6));
         if (tier.numFailures() > 0) {
-            line.append(String.format(
-                    Locale.ROOT, "; %,d reads or writes failed, see the log", tier.numFailures()));
+            line.append(String.format(Locale.ROOT, "; %,d reads or writes failed, see the log", tier.numFailures()));
         }
         return line.toString();
     }
@@ -60,7 +59,9 @@ public final class TierSummary {
     }
 
     private static String rate(TierCounts tier) {
-        return tier.readNanos() == 0 ? "" : " at " + megabytes(Math.round(tier.numBytesRead() / (tier.readNanos() / 1e9))) + "/s";
+        return tier.readNanos() == 0
+                ? ""
+                : " at " + megabytes(Math.round(tier.numBytesRead() / (tier.readNanos() / 1e9))) + "/s";
     }
 
     private static String megabytes(long bytes) {

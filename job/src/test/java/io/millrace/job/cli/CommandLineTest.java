@@ -14,6 +14,7 @@ import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
@@ -78,6 +79,32 @@ class CommandLineTest {
         batch[4] = "--seed=1";
         assertEquals(1, run(batch), "no such model is no wrong command line");
         assertTrue(err.toString().contains("m is no directory"), err::toString);
+    }
+
+    @Test
+    void tierOptionsThatCannotBeOrHaveNoEffectAreRefused() throws Exception {
+        Path input = Files.writeString(directory.resolve("in.jsonl"), "");
+        List<String> batch = List.of("batch", "--model=m", "--input=" + input, "--output=" + directory.resolve("out"));
+        refused(batch, List.of("--tier=rocksdb"), "'rocksdb' is not one of none, state, disk");
+        refused(
+                batch,
+                List.of("--tier=state", "--tier-capacity-bytes=10"),
+                "--tier-capacity-bytes = 10: must be at least 1048576; try 10g");
+        refused(
+                batch,
+                List.of("--tier=state", "--tier-directory=d"),
+                "is only for --tier disk, and this is --tier state; leave it out");
+        refused(batch, List.of("--tier-ttl=1h"), "--tier-ttl = PT1H: has no effect without a tier; add --tier state");
+        refused(batch, List.of("--tier=state", "--tier-kv-dtype=int7"), "did you mean int");
+        refused(batch, List.of("--tier=state", "--block-size=48"), "must divide the tier's chunks of 128 tokens");
+    }
+
+    private void refused(List<String> command, List<String> options, String message) {
+        List<String> arguments = new ArrayList<>(command);
+        arguments.addAll(options);
+        assertEquals(2, run(arguments.toArray(String[]::new)), () -> arguments + ": " + err);
+        assertTrue(err.toString().contains(message), () -> arguments + ": " + err);
+        err.getBuffer().setLength(0);
     }
 
     @Test

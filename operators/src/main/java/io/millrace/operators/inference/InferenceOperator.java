@@ -10,6 +10,7 @@ import io.millrace.schemas.LedgerRequest;
 import io.millrace.schemas.PreparedRequest;
 import io.millrace.schemas.RequestCounts;
 import io.millrace.schemas.RequestProgress;
+import java.io.File;
 import java.io.IOException;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -161,10 +162,12 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
     private TaskTier openTier() throws Exception {
         KeyedStateBackend<Long> backend = getKeyedStateBackend();
         int parallelism = getRuntimeContext().getTaskInfo().getNumberOfParallelSubtasks();
+        File workingDirectory =
+                getContainingTask().getEnvironment().getTaskManagerInfo().getTmpWorkingDirectory();
         return TaskTier.open(
                 options.tier(),
                 options.engine().tier(),
-                new TaskTier.Task(getKeyedStateStore(), backend, this::postTierMail, parallelism),
+                new TaskTier.Task(getKeyedStateStore(), backend, this::postTierMail, parallelism, workingDirectory),
                 nanos -> metrics.tierMailHeld(nanos));
     }
 

@@ -28,10 +28,14 @@ final class StateChunks {
 
     private static final long MIN_ACCESS_LAG_MILLIS = 60_000;
 
+    /** Room on the disk that is left to the state of requests, without which the job cannot go on. */
+    static final long MIN_FREE_BYTES = 1L << 30;
+
     private final ChunkState state;
     private final long maxBytes;
     private final long ttlMillis;
     private final LongSupplier millisClock;
+    private final LongSupplier freeBytes;
     private final ChunkIndex index = new ChunkIndex();
     private long numBytesRead;
     private long numBytesWritten;
@@ -41,17 +45,20 @@ final class StateChunks {
     private long numFailures;
     private long readNanos;
     private boolean failureLogged;
+    private boolean fullDiskLogged;
 
     /**
      * @param maxBytes of all chunks
      * @param ttlMillis chunks unused for longer are evicted; 0 for never
      * @param millisClock wall clock: access times outlive the process
+     * @param freeBytes on the disk that state lies on
      */
-    StateChunks(ChunkState state, long maxBytes, long ttlMillis, LongSupplier millisClock) {
+    StateChunks(ChunkState state, long maxBytes, long ttlMillis, LongSupplier millisClock, LongSupplier freeBytes) {
         this.state = state;
         this.maxBytes = maxBytes;
         this.ttlMillis = ttlMillis;
         this.millisClock = millisClock;
+        this.freeBytes = freeBytes;
     }
 
     /** Builds the index from the manifests; removes what was half written or has lost the chunk before it. */
@@ -179,6 +186,11 @@ final class StateChunks {
             numChunksDropped++;
             return true;
         }
+        if (freeBytes.getAsLong() < MIN_FREE_BYTES) {
+            numChunksDropped++;
+            logFullDisk();
+            return true;
+        }
         if (index.numBytes() + write.numBytes > maxBytes) {
             Chunk tail = index.nextToEvict(parent);
             if (tail == null) {
@@ -270,6 +282,17 @@ final class StateChunks {
             state.removeManifest(place.affinityKey(), place.key());
         } catch (Exception e) {
             failed("removing chunk " + place.key(), e);
+        }
+    }
+
+    private void logFullDisk() {
+        if (!fullDiskLogged) {
+            fullDiskLogged = true;
+            LOG.warn(
+                    "the prefix tier in state: nothing is stored while less than {} bytes are free on the disk of the "
+                            + "TaskManager's working directory, which the requests' own state needs; make room, or lower "
+                            + "--tier-capacity-bytes. What is not stored is counted (tier_store_chunks_dropped_total)",
+                    MIN_FREE_BYTES);
         }
     }
 

@@ -4,6 +4,7 @@ import io.millrace.operators.tier.ChunkIndex.Chunk;
 import io.millrace.prefix.ChunkKey;
 import io.millrace.prefix.PrefixStore;
 import io.millrace.prefix.StoreStats;
+import java.io.File;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
@@ -87,6 +88,7 @@ public final class StatePrefixStore implements PrefixStore {
      * A store over a task's keyed state.
      *
      * @param backend of the same state, to set keys and to go through them
+     * @param disk any place on the disk that state lies on
      * @param mailNanos told how long each mail held the task thread; called there
      */
     public StatePrefixStore(
@@ -94,13 +96,25 @@ public final class StatePrefixStore implements PrefixStore {
             KeyedStateBackend<Long> backend,
             Mailbox mailbox,
             Limits limits,
+            File disk,
             LongConsumer mailNanos) {
-        this(new KeyedChunkState(store, backend), mailbox, limits, System::currentTimeMillis, mailNanos);
+        this(
+                new KeyedChunkState(store, backend),
+                mailbox,
+                limits,
+                System::currentTimeMillis,
+                disk::getUsableSpace,
+                mailNanos);
     }
 
     StatePrefixStore(
-            ChunkState state, Mailbox mailbox, Limits limits, LongSupplier millisClock, LongConsumer mailNanos) {
-        this.chunks = new StateChunks(state, limits.maxBytes(), limits.ttlMillis(), millisClock);
+            ChunkState state,
+            Mailbox mailbox,
+            Limits limits,
+            LongSupplier millisClock,
+            LongSupplier freeBytes,
+            LongConsumer mailNanos) {
+        this.chunks = new StateChunks(state, limits.maxBytes(), limits.ttlMillis(), millisClock, freeBytes);
         this.mailbox = mailbox;
         this.maxBytesToWrite = limits.maxBytesToWrite();
         this.mailNanos = mailNanos;

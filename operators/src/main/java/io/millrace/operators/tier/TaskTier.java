@@ -3,6 +3,7 @@ package io.millrace.operators.tier;
 import io.millrace.engine.InvalidConfigException;
 import io.millrace.prefix.PrefixStore;
 import io.millrace.prefix.TierConfig;
+import java.io.File;
 import java.util.function.LongConsumer;
 import org.apache.flink.api.common.state.KeyedStateStore;
 import org.apache.flink.runtime.state.KeyedStateBackend;
@@ -25,12 +26,17 @@ public final class TaskTier {
         this.inState = inState;
     }
 
-    /** What the task has. */
+    /**
+     * What the task has.
+     *
+     * @param workingDirectory of the TaskManager, on a local disk
+     */
     public record Task(
             KeyedStateStore state,
             KeyedStateBackend<Long> backend,
             StatePrefixStore.Mailbox mailbox,
-            int parallelism) {}
+            int parallelism,
+            File workingDirectory) {}
 
     /**
      * Opens the store and takes over what it held. Changes the current key.
@@ -43,6 +49,9 @@ public final class TaskTier {
             throws Exception {
         if (!options.isOn()) {
             return new TaskTier(null, null);
+        }
+        if (options.kind() == TierKind.DISK) {
+            throw new InvalidConfigException("--tier", "disk", "is not there yet", "use --tier state");
         }
         TaskTier tier = openState(options, task, mailNanos);
         LOG.info(
@@ -72,6 +81,7 @@ public final class TaskTier {
                         options.capacityBytes() / task.parallelism(),
                         options.ttl().toMillis(),
                         MAX_BYTES_TO_WRITE),
+                task.workingDirectory(),
                 mailNanos);
         store.restore();
         return new TaskTier(store, store);

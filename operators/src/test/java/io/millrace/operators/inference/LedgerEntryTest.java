@@ -35,6 +35,7 @@ class LedgerEntryTest {
         entry.sample(2).append(new int[] {13}, new TokenLogprobs[] {logprobs[0]});
         entry.markEmitted(2);
         entry.keepPromptLogprobs(new TokenLogprobs[] {null, logprobs[1]});
+        entry.keepPromptSources(32, 128);
 
         LedgerEntry restored = new LedgerEntry(stored(3, 2), roundTrip(entry.toProgress()));
         assertEquals(2, restored.numUnfinished());
@@ -44,6 +45,9 @@ class LedgerEntryTest {
                 LogprobsCodec.toWire(entry.sample(0).logprobs()),
                 LogprobsCodec.toWire(restored.sample(0).logprobs()));
         assertEquals(1, restored.promptLogprobs().size());
+        restored.keepPromptSources(160, 0);
+        assertEquals(32, restored.numCachedTokens(), "after a restore the prompt is found in other places");
+        assertEquals(128, restored.numTierTokens());
 
         Request request = restored.toRequest();
         assertFalse(request.promptLogprobsNeeded());

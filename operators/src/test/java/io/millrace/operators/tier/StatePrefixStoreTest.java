@@ -27,6 +27,7 @@ class StatePrefixStoreTest {
     private final Queue<Runnable> mails = new ArrayDeque<>();
     private final Heard heard = new Heard();
     private long nowMillis = 1_000_000;
+    private long freeBytes = Long.MAX_VALUE;
     private int numMails;
     private StatePrefixStore store;
 
@@ -63,6 +64,7 @@ class StatePrefixStoreTest {
                 mails::add,
                 new StatePrefixStore.Limits(maxBytes, ttlMillis, maxBytesToWrite),
                 () -> nowMillis,
+                () -> freeBytes,
                 nanos -> numMails++);
         store.restore();
         store.setGeneration(fingerprint, 0);
@@ -342,6 +344,22 @@ class StatePrefixStoreTest {
         drain();
         assertEquals(Map.of(1L, 1, 2L, 1), heard.found);
         assertTrue(store.stats().numFailures() > 0);
+    }
+
+    @Test
+    void nothingIsStoredWhileTheDiskIsNearlyFull() {
+        freeBytes = StateChunks.MIN_FREE_BYTES - 1;
+        storeChain(1, 1, 1);
+        drain();
+        freeBytes = StateChunks.MIN_FREE_BYTES;
+        storeChain(1, 2, 1);
+        drain();
+        store.find(1, 1, chain(1, 1));
+        store.find(2, 1, chain(2, 1));
+        drain();
+        assertEquals(Map.of(1L, 0, 2L, 1), heard.found);
+        assertEquals(1, store.stats().numChunksDropped());
+        assertEquals(0, store.stats().numFailures());
     }
 
     @Test

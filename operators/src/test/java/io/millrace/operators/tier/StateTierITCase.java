@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.millrace.prefix.ChunkKey;
 import io.millrace.prefix.PrefixStore;
+import java.io.File;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -71,6 +72,7 @@ class StateTierITCase {
                     backend,
                     mails::add,
                     new StatePrefixStore.Limits(maxBytes, 0, Long.MAX_VALUE),
+                    new File("."),
                     nanos -> {});
             store.restore();
             store.setGeneration("fingerprint", 0);
