@@ -225,7 +225,7 @@ final class TestJob implements AutoCloseable {
 
     /** A whole number that every inference subtask shows under this name. */
     List<Long> bySubtask(String metric) {
-        return metrics.findMetrics(job, "inference." + metric).values().stream()
+        return metrics.findMetrics(job, "inference.*" + metric.replace(".", "\\.") + "$").values().stream()
                 .map(found -> ((Number) ((Gauge<?>) found).getValue()).longValue())
                 .toList();
     }
