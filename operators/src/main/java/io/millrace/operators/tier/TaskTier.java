@@ -4,6 +4,7 @@ import io.millrace.engine.InvalidConfigException;
 import io.millrace.prefix.PrefixStore;
 import io.millrace.prefix.TierConfig;
 import java.io.File;
+import java.util.function.BiConsumer;
 import java.util.function.LongConsumer;
 import org.apache.flink.api.common.state.KeyedStateStore;
 import org.apache.flink.runtime.state.KeyedStateBackend;
@@ -19,11 +20,15 @@ public final class TaskTier {
     private static final long MAX_BYTES_TO_WRITE = 128L << 20;
 
     private final PrefixStore store; // null for none
-    private final StatePrefixStore inState; // null unless that is where it is
+    private final BiConsumer<String, Long> generation;
+    private final Runnable tick;
+    private final String where;
 
-    private TaskTier(PrefixStore store, StatePrefixStore inState) {
+    private TaskTier(PrefixStore store, BiConsumer<String, Long> generation, Runnable tick, String where) {
         this.store = store;
-        this.inState = inState;
+        this.generation = generation;
+        this.tick = tick;
+        this.where = where;
     }
 
     /**
@@ -48,21 +53,27 @@ public final class TaskTier {
     public static TaskTier open(TierOptions options, TierConfig config, Task task, LongConsumer mailNanos)
             throws Exception {
         if (!options.isOn()) {
-            return new TaskTier(null, null);
+            return new TaskTier(null, (fingerprint, version) -> {}, () -> {}, "nowhere");
         }
-        if (options.kind() == TierKind.DISK) {
-            throw new InvalidConfigException("--tier", "disk", "is not there yet", "use --tier state");
-        }
-        TaskTier tier = openState(options, task, mailNanos);
+        TaskTier tier = options.kind() == TierKind.DISK ? openDisk(options, task) : openState(options, task, mailNanos);
         LOG.info(
-                "prefix tier: KV of prefixes is kept in keyed state, up to {} bytes for this subtask, in chunks of {} tokens, "
-                        + "{}, {}, when it is seen {}",
-                options.capacityBytes() / task.parallelism(),
+                "prefix tier: KV of prefixes is kept {}, in chunks of {} tokens, {}, {}, when it is seen {}",
+                tier.where,
                 config.chunkTokens(),
                 config.format().optionName(),
                 options.ttl().isZero() ? "for ever" : "for " + options.ttl() + " after the last use",
                 config.storeFirstUse() ? "for the first time" : "again");
         return tier;
+    }
+
+    private static TaskTier openDisk(TierOptions options, Task task) {
+        String directory = options.directory().isEmpty()
+                ? new File(task.workingDirectory(), "prefix-tier").getPath()
+                : options.directory();
+        DiskPrefixStore store = DiskPrefixStore.open(
+                DiskStoreOptions.of(directory, options.capacityBytes(), options.ttl()));
+        String where = "in " + directory + ", up to " + options.capacityBytes() + " bytes for this process";
+        return new TaskTier(store, store::setGeneration, () -> {}, where);
     }
 
     private static TaskTier openState(TierOptions options, Task task, LongConsumer mailNanos) throws Exception {
@@ -84,7 +95,8 @@ public final class TaskTier {
                 task.workingDirectory(),
                 mailNanos);
         store.restore();
-        return new TaskTier(store, store);
+        String where = "in keyed state, up to " + options.capacityBytes() / task.parallelism() + " bytes for this subtask";
+        return new TaskTier(store, store::setGeneration, store::tick, where);
     }
 
     /** The store, for the engine, which closes it; null for none. */
@@ -94,15 +106,11 @@ public final class TaskTier {
 
     /** The engine is open, and computes with this from now on. */
     public void setGeneration(String numericFingerprint, long policyVersion) {
-        if (inState != null) {
-            inState.setGeneration(numericFingerprint, policyVersion);
-        }
+        generation.accept(numericFingerprint, policyVersion);
     }
 
     /** To be called now and then. */
     public void tick() {
-        if (inState != null) {
-            inState.tick();
-        }
+        tick.run();
     }
 }

@@ -49,10 +49,14 @@ class PrefixTierITCase {
     }
 
     private static PipelineOptions withTier(Path place, int kvTokens, int parallelism) {
+        return withTier(TierKind.STATE, place, kvTokens, parallelism);
+    }
+
+    private static PipelineOptions withTier(TierKind kind, Path place, int kvTokens, int parallelism) {
         TierConfig config = new TierConfig(KvFormat.AS_COMPUTED, CHUNK_TOKENS, true, 64 << 20, 10_000);
         EngineConfig engine = TestJob.fake(4, kvTokens).withTier(config);
         return TestJob.options(
-                place, engine, new TierOptions(TierKind.STATE, 1L << 30, Duration.ZERO, ""), parallelism);
+                place, engine, new TierOptions(kind, 1L << 30, Duration.ZERO, ""), parallelism);
     }
 
     /** Documents of three chunks, each asked about in every round. */
@@ -162,6 +166,23 @@ class PrefixTierITCase {
             throw new IllegalStateException("made to fail at completion " + number);
         }
         return TestJob.completionBytes(completion);
+    }
+
+    @Test
+    void aTierOnDiskServesAllSubtasksOfTheProcess() throws Exception {
+        List<String> prompts = documentQuestions(8, 8, 3);
+        Set<String> expected = withoutTier(prompts);
+        System.setProperty(STEP_MILLIS, "20");
+        Path place = directory.resolve("disk");
+        PipelineOptions options = withTier(TierKind.DISK, place, KV_TOKENS, 2);
+        try (TestJob job = new TestJob(place, TestPrompts.write(place, prompts), options, CHECKPOINT_INTERVAL)) {
+            job.start(null);
+            JobCounts counts = job.await(TIMEOUT, JobCounts::isFinished);
+            job.stopWithSavepoint();
+            assertTrue(counts.tier().numLoadedTokens() > 0, counts.toString());
+            assertEquals(0, counts.tier().numFailures(), counts.toString());
+            assertEquals(expected, job.lines());
+        }
     }
 
     @Test
