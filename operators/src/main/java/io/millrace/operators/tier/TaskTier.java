@@ -70,8 +70,8 @@ public final class TaskTier {
         String directory = options.directory().isEmpty()
                 ? new File(task.workingDirectory(), "prefix-tier").getPath()
                 : options.directory();
-        DiskPrefixStore store = DiskPrefixStore.open(
-                DiskStoreOptions.of(directory, options.capacityBytes(), options.ttl()));
+        DiskPrefixStore store =
+                DiskPrefixStore.open(DiskStoreOptions.of(directory, options.capacityBytes(), options.ttl()));
         String where = "in " + directory + ", up to " + options.capacityBytes() + " bytes for this process";
         return new TaskTier(store, store::setGeneration, () -> {}, where);
     }
@@ -95,7 +95,8 @@ public final class TaskTier {
                 task.workingDirectory(),
                 mailNanos);
         store.restore();
-        String where = "in keyed state, up to " + options.capacityBytes() / task.parallelism() + " bytes for this subtask";
+        String where =
+                "in keyed state, up to " + options.capacityBytes() / task.parallelism() + " bytes for this subtask";
         return new TaskTier(store, store::setGeneration, store::tick, where);
     }
 
