@@ -178,6 +178,8 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
         }
         if (engine != null) {
             engine.close();
+        } else if (tier != null) {
+            tier.close(); // else the engine's
         }
         if (guard != null) {
             guard.close();

@@ -110,6 +110,13 @@ public final class TaskTier {
         generation.accept(numericFingerprint, policyVersion);
     }
 
+    /** Closes a store that no engine owns yet. */
+    public void close() {
+        if (store != null) {
+            store.close();
+        }
+    }
+
     /** To be called now and then. */
     public void tick() {
         tick.run();
