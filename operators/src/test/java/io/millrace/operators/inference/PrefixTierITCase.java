@@ -93,13 +93,15 @@ class PrefixTierITCase {
 
     /** Runs until so many requests are done, then stops with a savepoint. */
     private static String runUntil(Path place, Path input, int parallelism, int numCompleted) throws Exception {
-        System.setProperty(STEP_MILLIS, "10");
-        try (TestJob job = new TestJob(place, input, withTier(place, KV_TOKENS, parallelism), CHECKPOINT_INTERVAL)) {
+        System.setProperty(STEP_MILLIS, "20");
+        // Room for all documents, so that none leaves memory before its turn to be stored.
+        try (TestJob job = new TestJob(place, input, withTier(place, 16 * KV_TOKENS, parallelism), CHECKPOINT_INTERVAL)) {
             job.start(null);
             // Chunks are written behind.
             job.await(
                     TIMEOUT,
-                    counts -> counts.numCompleted() >= numCompleted && counts.tier().numChunksStored() >= numCompleted);
+                    counts -> counts.numCompleted() >= numCompleted
+                            && counts.tier().numChunksStored() >= 2L * numCompleted);
             return job.stopWithSavepoint();
         } finally {
             System.clearProperty(STEP_MILLIS);
@@ -120,7 +122,7 @@ class PrefixTierITCase {
 
     @Test
     void prefixesAreFoundAfterARestore() throws Exception {
-        List<String> prompts = documentQuestions(1, 10, 2);
+        List<String> prompts = documentQuestions(1, 10, 6);
         Path place = directory.resolve("restored");
         Path input = TestPrompts.write(place, prompts);
         Set<String> expected = withoutTier(prompts);
@@ -133,7 +135,7 @@ class PrefixTierITCase {
 
     @Test
     void prefixesFollowTheirKeyGroupsWhenTheJobIsRescaled() throws Exception {
-        List<String> prompts = documentQuestions(2, 10, 2);
+        List<String> prompts = documentQuestions(2, 10, 6);
         Path place = directory.resolve("rescaled");
         Path input = TestPrompts.write(place, prompts);
         Set<String> expected = withoutTier(prompts);
@@ -189,7 +191,7 @@ class PrefixTierITCase {
 
     @Test
     void stateThatTheDiskGarbledIsAMissAndTheJobLives() throws Exception {
-        List<String> prompts = documentQuestions(4, 8, 2);
+        List<String> prompts = documentQuestions(4, 8, 6);
         Path place = directory.resolve("garbled");
         Path input = TestPrompts.write(place, prompts);
         Set<String> expected = withoutTier(prompts);
