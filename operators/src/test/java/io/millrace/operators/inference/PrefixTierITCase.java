@@ -95,7 +95,8 @@ class PrefixTierITCase {
     private static String runUntil(Path place, Path input, int parallelism, int numCompleted) throws Exception {
         System.setProperty(STEP_MILLIS, "20");
         // Room for all documents, so that none leaves memory before its turn to be stored.
-        try (TestJob job = new TestJob(place, input, withTier(place, 16 * KV_TOKENS, parallelism), CHECKPOINT_INTERVAL)) {
+        try (TestJob job =
+                new TestJob(place, input, withTier(place, 16 * KV_TOKENS, parallelism), CHECKPOINT_INTERVAL)) {
             job.start(null);
             // Chunks are written behind.
             job.await(
