@@ -120,7 +120,7 @@ def measure(engine, round_number, wanted, works, models, options, out, log):
     print(f"run.py: round {round_number} of {options.rounds}, {engine}: {', '.join(names)}", file=sys.stderr, flush=True)
 
     def keep(result):
-        result = dict(engine=engine, round=round_number, busy_before=busy, at=now(), **result)
+        result = dict(engine=engine, round=round_number, busy_before=busy, at=now(), commit=commit(), **result)
         with open(log, "a") as file:
             file.write(json.dumps(result) + "\n")
         if "tokens_per_s" in result:
@@ -246,9 +246,13 @@ def read(log):
 def facts(base, options):
     cpu = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith(("model name", "flags"))][:2]
     versions = {file.stem: file.read_text().strip() for file in base.glob("*.installed")}
-    commit = subprocess.run(["git", "-C", str(REPOSITORY), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     return dict(at=now(), cpu=cpu[0], amx="amx_tile" in cpu[1].split(), cores=os.cpu_count(), threads=options.threads, shape=options.shape,
-                small=options.small, versions={**versions, "millrace": commit}, warm_up_new_tokens=WARM_UP_NEW_TOKENS)
+                small=options.small, versions=versions, warm_up_new_tokens=WARM_UP_NEW_TOKENS)
+
+
+def commit():
+    """Of the Millrace that is measured."""
+    return subprocess.run(["git", "-C", str(REPOSITORY), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
 
 
 def now():

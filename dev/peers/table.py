@@ -20,6 +20,8 @@ def report(measured, works, facts):
     figures = {(row["engine"], row["workload"], row["round"]): row["tokens_per_s"] for row in measured if "tokens_per_s" in row}
     ceilings = {row["round"]: row["report"]["results"] for row in measured if row["engine"] == "ceilings"}
     rows = [compare(work, figures, ceilings, rounds, facts) for work in works.values()]
+    commits = sorted({row.get("commit", "") for row in measured if row["engine"] == "millrace"})
+    facts["versions"]["millrace"] = " and ".join(commits) or "not measured"
     checks = [dict(name=f"{row['title']}: times the best peer", value=row["ratio"], op=">=", limit=row["limit"],
                    ok=None if row["ratio"] is None else row["ratio"] >= row["limit"]) for row in rows]
     checks += [dict(name=f"{row['title']}: share of the ceiling", value=row["share"], op=">=", limit=row["share_limit"],
