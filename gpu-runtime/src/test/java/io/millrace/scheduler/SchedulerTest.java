@@ -123,6 +123,17 @@ class SchedulerTest {
     }
 
     @Test
+    void inTheOrderOfServiceALoadingPromptWaitsForNobody() {
+        blocks = new BlockManager(100, 16, true);
+        scheduler = new Scheduler(new SchedulerConfig(8, 32, false), blocks);
+        SequenceGroup loading = add("loading", 40, 1, -5);
+        loading.setLoadingPrefix(true);
+        add("plain", 30, 1, 0);
+        assertEquals("loading0:0-32", step());
+        assertEquals("loading0:32-40 plain0:0-24", step());
+    }
+
+    @Test
     void aLoadingPromptIsNotAdmittedBeforeAPlainOneThatFoundNoRoom() {
         create(4, 8, 64, true);
         add("a", 30, 1, 0);

@@ -9,6 +9,7 @@ import io.millrace.bench.tier.PaperCell;
 import io.millrace.bench.tier.VirtualCell;
 import io.millrace.bench.tier.VirtualGrid;
 import io.millrace.bench.tier.VirtualResult;
+import io.millrace.bench.tier.VirtualRun;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -53,6 +54,7 @@ final class TierVirtualPart {
             wholeGrid();
         }
         fluctuation();
+        mixed();
         checks();
     }
 
@@ -246,6 +248,24 @@ final class TierVirtualPart {
             }
         }
         check("fluctuation, worst seed", results);
+    }
+
+    private void mixed() {
+        VirtualRun.MixedOutcome arrival = grid.mixed(false);
+        VirtualRun.MixedOutcome adaptive = grid.mixed(true);
+        report.table("mixed_virtual", "order", "all_s", "published_all_s", "stored_s")
+                .add("of arrival", arrival.allSeconds(), 1.5, arrival.storedSeconds())
+                .add("adaptive", adaptive.allSeconds(), 1.19, adaptive.storedSeconds());
+        report.check(
+                "mixed, virtual time: order of arrival over adaptive, time until all have ended",
+                arrival.allSeconds() / adaptive.allSeconds(),
+                Op.AT_LEAST,
+                1.2);
+        report.check(
+                "mixed, virtual time: adaptive over order of arrival, the stored prompt's first token",
+                adaptive.storedSeconds() / arrival.storedSeconds(),
+                Op.AT_MOST,
+                1.5);
     }
 
     private void checks() {

@@ -36,6 +36,7 @@ public final class VirtualRun {
     private static final String MEASURED = "measured";
     private static final int LONGEST_TOKENS = 1 << 14;
     private static final int WARM_UP_TOKENS = 2048;
+    private static final ModelFacts MODEL = new ModelFacts(VOCAB_SIZE, List.of(2), MAX_MODEL_LEN, "virtual");
     private static final long MEASURED_SEED = 0;
     private static final long WARM_UP_SEED = 1;
 
@@ -54,6 +55,14 @@ public final class VirtualRun {
      * @param numSteps of the engine
      */
     public record Outcome(long startNanos, double seconds, int numLoadedTokens, long numSteps) {}
+
+    /**
+     * What came of a stored prompt and the short ones behind it.
+     *
+     * @param allSeconds until all had their first token
+     * @param storedSeconds until the stored one had
+     */
+    public record MixedOutcome(double allSeconds, double storedSeconds) {}
 
     private VirtualRun(ComputeCosts costs, int maxNumBatchedTokens) {
         this.costs = costs;
@@ -105,43 +114,79 @@ public final class VirtualRun {
                 .toArray();
     }
 
+    /**
+     * Runs a stored prompt and short ones that arrive right behind it.
+     *
+     * @param loadingLast whether what is being loaded is computed after all others; else all in the order of arrival
+     */
+    public static MixedOutcome mixed(
+            VirtualCell cell,
+            ComputeCosts costs,
+            Map<ChunkKey, byte[][]> chunks,
+            List<Integer> shortTokens,
+            boolean loadingLast) {
+        VirtualRun run = new VirtualRun(costs, cell.maxNumBatchedTokens());
+        VirtualStore store =
+                new VirtualStore(run.clock, Bandwidth.constant(cell.gbps()), cell.chunkBytes(), chunks);
+        return run.storedThenShort(store, loadingLast, prompt(cell.numTokens(), MEASURED_SEED), shortTokens);
+    }
+
+    private MixedOutcome storedThenShort(
+            PrefixStore store, boolean loadingLast, int[] stored, List<Integer> shortTokens) {
+        TierConfig tier = loadingLast ? tier(false) : tier(false).inOrderOfService();
+        VirtualBackend backend = new VirtualBackend(clock, costs, NUM_BLOCKS, BLOCK_SIZE);
+        try (InferenceEngine engine = InferenceEngine.over(config().withTier(tier), MODEL, backend, store, clock)) {
+            serve(engine, "warm-up", prompt(WARM_UP_TOKENS, WARM_UP_SEED), () -> 0);
+            drain(engine);
+            long start = clock.getAsLong();
+            engine.submit(new Request(MEASURED, stored, firstTokenOnly()));
+            shortTokens.forEach(numTokens -> engine.submit(other(numTokens, 0)));
+            double storedSeconds = 0;
+            double allSeconds = 0;
+            do {
+                clock.advance(0);
+                SampleDelta first = step(engine, MEASURED);
+                allSeconds = (clock.getAsLong() - start) / 1e9;
+                storedSeconds = first == null ? storedSeconds : allSeconds;
+            } while (!engine.isIdle());
+            return new MixedOutcome(allSeconds, storedSeconds);
+        }
+    }
+
     private Outcome firstToken(PrefixStore store, boolean storeFirstUse, int[] prompt, IntSupplier numOtherTokens) {
         VirtualBackend backend = new VirtualBackend(clock, costs, NUM_BLOCKS, BLOCK_SIZE);
-        ModelFacts model = new ModelFacts(VOCAB_SIZE, List.of(2), MAX_MODEL_LEN, "virtual");
-        TierConfig tier = store == null
-                ? null
-                : new TierConfig(
-                        KvFormat.AS_COMPUTED,
-                        VirtualCell.CHUNK_TOKENS,
-                        storeFirstUse,
-                        BUFFER_BYTES,
-                        LOAD_TIMEOUT_MILLIS);
-        try (InferenceEngine engine = InferenceEngine.over(config().withTier(tier), model, backend, store, clock)) {
+        EngineConfig config = config().withTier(store == null ? null : tier(storeFirstUse));
+        try (InferenceEngine engine = InferenceEngine.over(config, MODEL, backend, store, clock)) {
             // A stored prompt of its own teaches the engine what steps and loads take: it is not only just started.
             serve(engine, "warm-up", prompt(WARM_UP_TOKENS, WARM_UP_SEED), numOtherTokens);
+            drain(engine);
             long start = clock.getAsLong();
             long stepsBefore = engine.stats().numSteps();
             SampleDelta first = serve(engine, MEASURED, prompt, numOtherTokens);
             double seconds = (clock.getAsLong() - start) / 1e9;
             long numSteps = engine.stats().numSteps() - stepsBefore;
-            drain(engine);
             if (backend.measuredHash() != VirtualBackend.hashOf(prompt)) {
                 throw new IllegalStateException(
                         "the first token was drawn from KV of another prefix than the prompt's");
             }
+            drain(engine);
             return new Outcome(start, seconds, first.finished().numTierTokens(), numSteps);
         }
     }
 
+    private static TierConfig tier(boolean storeFirstUse) {
+        return new TierConfig(
+                KvFormat.AS_COMPUTED, VirtualCell.CHUNK_TOKENS, storeFirstUse, BUFFER_BYTES, LOAD_TIMEOUT_MILLIS);
+    }
+
     private SampleDelta serve(InferenceEngine engine, String id, int[] prompt, IntSupplier numOtherTokens) {
-        drain(engine);
         engine.submit(new Request(id, prompt, firstTokenOnly()));
         SampleDelta first = null;
         while (first == null) {
             clock.advance(0);
             int others = numOtherTokens.getAsInt();
             if (others > 0) {
-                engine.submit(other(others));
+                engine.submit(other(others, -1));
             }
             first = step(engine, id);
         }
@@ -201,10 +246,10 @@ public final class VirtualRun {
                 LogprobsMode.RAW_LOGPROBS);
     }
 
-    private Request other(int numTokens) {
+    private Request other(int numTokens, int priority) {
         int[] prompt = random.ints(numTokens, FIRST_OTHER_ID, VirtualBackend.FIRST_MEASURED_ID)
                 .toArray();
-        return new Request("other-" + numOthers++, prompt, firstTokenOnly(), -1, "", List.of(), false);
+        return new Request("other-" + numOthers++, prompt, firstTokenOnly(), priority, "", List.of(), false);
     }
 
     private static SamplingParams firstTokenOnly() {
