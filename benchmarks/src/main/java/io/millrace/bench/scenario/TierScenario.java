@@ -46,6 +46,12 @@ public final class TierScenario implements Scenario {
         if (parts.contains(Part.OVERHEAD)) {
             new TierOverheadPart(settings, report).run();
         }
+        if (parts.contains(Part.STORES)) {
+            new TierStoresPart(settings, report).run();
+        }
+        if (parts.contains(Part.FLINK)) {
+            new TierFlinkPart(settings, report).run();
+        }
         return report;
     }
 }

@@ -126,8 +126,7 @@ public final class VirtualRun {
             List<Integer> shortTokens,
             boolean loadingLast) {
         VirtualRun run = new VirtualRun(costs, cell.maxNumBatchedTokens());
-        VirtualStore store =
-                new VirtualStore(run.clock, Bandwidth.constant(cell.gbps()), cell.chunkBytes(), chunks);
+        VirtualStore store = new VirtualStore(run.clock, Bandwidth.constant(cell.gbps()), cell.chunkBytes(), chunks);
         return run.storedThenShort(store, loadingLast, prompt(cell.numTokens(), MEASURED_SEED), shortTokens);
     }
 
