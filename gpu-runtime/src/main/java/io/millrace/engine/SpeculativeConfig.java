@@ -28,7 +28,7 @@ public record SpeculativeConfig(
 
     public static final int DEFAULT_NUM_SPECULATIVE_TOKENS = 5;
     public static final int DEFAULT_PROMPT_LOOKUP_MAX = 4;
-    public static final int DEFAULT_PROMPT_LOOKUP_MIN = 2;
+    public static final int DEFAULT_PROMPT_LOOKUP_MIN = 1;
 
     /** Every token is drawn in a step of its own. */
     public static final SpeculativeConfig NONE = of(SpeculationMethod.NONE, "");

@@ -2,6 +2,7 @@ package io.millrace.speculation;
 
 import io.millrace.plan.SpeculationCost;
 import io.millrace.sequence.Sequence;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -11,7 +12,8 @@ import org.slf4j.LoggerFactory;
 /**
  * How many tokens to propose for each sequence: the number for which {@link SpeculationCost} promises the most, given the
  * sequence's own acceptance rate and what drafting and verifying cost at this batch by {@link StepCosts}; none where that
- * is no faster than plain steps. Now and then it looks again at what it does not do: a plain step while it speculates, a
+ * is no faster than plain steps. A proposer that knows its guesses' chances is told instead which chance is worth verifying:
+ * a token that takes c of a plain step must come true more often than in c of the cases. Now and then it looks again at what it does not do: a plain step while it speculates, a
  * few proposals while it does not.
  *
  * <p>Goes by the clock, so how many tokens are proposed may differ from run to run. Under the coupled rule no output
@@ -29,9 +31,14 @@ final class DraftLengths {
     /** Estimates that are high by luck are chosen more often than others, so a small promised gain would be a loss. */
     private static final double MIN_SPEEDUP = 1.1;
 
+    /** A verified token must promise so much more than it costs: what it costs is measured, and the clock is not exact. */
+    private static final double MIN_CHANCE_OVER_COST = 1.5;
+
+    private static final double MIN_CHANCE = 0.1;
+
     private static final int PLAIN_INTERVAL = 64;
     private static final int MIN_PROBE_INTERVAL = 64;
-    private static final int MAX_PROBE_INTERVAL = 1024;
+    private static final int MAX_PROBE_INTERVAL = 256;
     private static final int PROBED_SHARE = 8;
     private static final int PROBED_TOKENS = 2;
 
@@ -102,6 +109,35 @@ final class DraftLengths {
             numStepsSinceProbe = 0;
             probeInterval = MIN_PROBE_INTERVAL;
         }
+    }
+
+    /**
+     * Decides for a step whose proposer knows its guesses' chances.
+     *
+     * @param lengths [numSequences] receives how many tokens may be proposed
+     * @return the least chance that is worth verifying
+     */
+    double chooseChance(int numSequences, int[] lengths) {
+        Arrays.fill(lengths, 0, numSequences, 0);
+        if (!costs.knowsPlainStep(numSequences)) {
+            return 1;
+        }
+        if (++numStepsSincePlain > PLAIN_INTERVAL) {
+            numStepsSincePlain = 0;
+            return 1;
+        }
+        double minChance = Math.max(MIN_CHANCE, MIN_CHANCE_OVER_COST * costs.verifyCost(numSequences));
+        off = minChance >= 1;
+        if (off) {
+            numStepsOff++;
+            noteOff(numSequences, common.rate(FIRST_RATE, PRIOR_WEIGHT));
+            probe(numSequences, lengths);
+            return 0;
+        }
+        numStepsSinceProbe = 0;
+        probeInterval = MIN_PROBE_INTERVAL;
+        Arrays.fill(lengths, 0, numSequences, maxDraftTokens);
+        return minChance;
     }
 
     void observeVerified(Sequence sequence, int numProposed, int numAccepted) {

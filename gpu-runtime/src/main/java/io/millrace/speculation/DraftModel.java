@@ -64,7 +64,7 @@ public final class DraftModel implements Proposer {
     }
 
     @Override
-    public void propose(List<Sequence> sequences, int[] numWanted) {
+    public void propose(List<Sequence> sequences, int[] numWanted, double minChance) {
         freePreempted();
         round.clear();
         SequenceGroup beginning = null;

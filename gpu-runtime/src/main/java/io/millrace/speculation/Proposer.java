@@ -10,8 +10,18 @@ public interface Proposer extends AutoCloseable {
      *
      * @param sequences in order of service, without proposals, all but their last token computed
      * @param limits [sequences] most tokens to propose for each, at least 1
+     * @param minChance the least chance of being accepted with which a token is worth verifying; for a proposer that
+     *     {@link #knowsChances}, of no meaning to others
      */
-    void propose(List<Sequence> sequences, int[] limits);
+    void propose(List<Sequence> sequences, int[] limits, double minChance);
+
+    /** Whether it judges its guesses one by one; the tokens of others are judged by how many were accepted so far. */
+    default boolean knowsChances() {
+        return false;
+    }
+
+    /** Notes what came of a sequence's last proposals, of which the first numProposed were verified. */
+    default void observeVerified(Sequence sequence, int numProposed, int numAccepted) {}
 
     /** Drops what is kept of a sequence that ended. Does nothing for one it never met. */
     void forget(Sequence sequence);

@@ -54,8 +54,11 @@ public final class Speculation {
         if (limits.length < decoding.size()) {
             limits = new int[2 * decoding.size()];
         }
+        double minChance = 0;
         if (lengths == null) {
             java.util.Arrays.fill(limits, 0, decoding.size(), maxDraftTokens);
+        } else if (proposer.knowsChances()) {
+            minChance = lengths.chooseChance(decoding.size(), limits);
         } else {
             lengths.choose(decoding, limits);
         }
@@ -69,7 +72,7 @@ public final class Speculation {
             }
         }
         if (!chosen.isEmpty()) {
-            proposer.propose(chosen, limits);
+            proposer.propose(chosen, limits, minChance);
             if (lengths != null && proposer.lastDraftStepNanos() >= 0) {
                 lengths.costs().observeDraftStep(decoding.size(), proposer.lastDraftStepNanos());
             }
@@ -80,6 +83,7 @@ public final class Speculation {
     public void observeVerified(Sequence sequence, int numProposed, int numAccepted) {
         numProposedTokens += numProposed;
         numAcceptedTokens += numAccepted;
+        proposer.observeVerified(sequence, numProposed, numAccepted);
         if (lengths != null) {
             lengths.observeVerified(sequence, numProposed, numAccepted);
         }

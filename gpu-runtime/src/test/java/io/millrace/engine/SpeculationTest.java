@@ -106,7 +106,7 @@ class SpeculationTest {
     /** Guesses a token that the device cannot compute. */
     private static final class FatalGuesses implements Proposer {
         @Override
-        public void propose(List<Sequence> sequences, int[] limits) {
+        public void propose(List<Sequence> sequences, int[] limits, double minChance) {
             sequences.forEach(sequence -> sequence.propose(FakeBackend.FAULT_TOKEN_ID, null));
         }
 

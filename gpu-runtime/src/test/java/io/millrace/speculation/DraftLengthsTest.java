@@ -108,6 +108,56 @@ class DraftLengthsTest {
     }
 
     @Test
+    void asksForTheChanceThatPaysForVerifying() {
+        assertEquals(1, lengths.chooseChance(1, chosen), "before plain steps are known");
+        assertEquals(0, chosen[0]);
+        run(sequences(1), 3, 1000, 200, 1);
+        lengths.costs().observeStep(0, 0, 1000, 200_000); // a prompt's token costs 200
+        assertEquals(0.3, lengths.chooseChance(1, chosen), 1e-9);
+        assertEquals(MAX_DRAFT_TOKENS, chosen[0]);
+        assertFalse(lengths.isOff());
+        int numPlain = 0;
+        for (int i = 0; i < 650; i++) {
+            lengths.chooseChance(1, chosen);
+            numPlain += chosen[0] == 0 ? 1 : 0;
+        }
+        assertEquals(10, numPlain, "looks at plain steps in between");
+    }
+
+    @Test
+    void asksForNothingWhereVerifyingCostsAsMuchAsDrawing() {
+        for (int i = 0; i < 3; i++) {
+            lengths.costs().observeStep(64, 0, 0, 64_000);
+        }
+        lengths.costs().observeStep(0, 0, 1000, 800_000); // a prompt's token costs 800, a sequence's plain one 1000
+        int numTried = 0;
+        for (int step = 0; step < 600; step++) {
+            lengths.chooseChance(64, chosen);
+            int proposed = java.util.Arrays.stream(chosen, 0, 64).sum();
+            numTried += proposed;
+            lengths.costs().observeStep(64, proposed, 0, 64_000 + proposed * 800);
+            if (proposed == 0) {
+                lengths.observePlainStep();
+            }
+        }
+        assertTrue(lengths.isOff());
+        int firstTry = 64 * MAX_DRAFT_TOKENS; // nothing is known before
+        assertTrue(numTried > firstTry && numTried < firstTry + 100, "tried " + numTried);
+    }
+
+    @Test
+    void stepsThatTookTooLongAreForgotten() {
+        StepCosts costs = lengths.costs();
+        for (int i = 0; i < 20; i++) {
+            costs.observeStep(1, 0, 0, i < 5 ? 50_000 : 1000);
+        }
+        for (int i = 0; i < 8; i++) {
+            costs.observeStep(1, 2, 0, i < 3 ? 40_000 : 1400);
+        }
+        assertEquals(0.2, costs.verifyCost(1), 1e-9);
+    }
+
+    @Test
     void batchClassesAreNarrow() {
         int before = 0;
         for (int count = 1; count <= 4096; count++) {

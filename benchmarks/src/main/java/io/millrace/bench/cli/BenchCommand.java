@@ -26,6 +26,7 @@ import picocli.CommandLine.Spec;
             PressureCommand.class,
             ThroughputCommand.class,
             TierCommand.class,
+            SpeculationCommand.class,
             FlinkCommand.class,
             KvDtypesCommand.class,
             CeilingsCommand.class,

@@ -1,0 +1,205 @@
+package io.millrace.bench.scenario;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import io.millrace.bench.report.Check.Op;
+import io.millrace.bench.report.Report;
+import io.millrace.bench.report.Table;
+import io.millrace.engine.EngineConfig;
+import io.millrace.engine.InferenceEngine;
+import io.millrace.engine.Request;
+import io.millrace.engine.SpeculativeConfig;
+import io.millrace.engine.StepReport;
+import io.millrace.engine.StepReport.SampleDelta;
+import io.millrace.model.InvalidModelException;
+import io.millrace.sampling.SamplingParams;
+import io.millrace.speculation.SpeculationMethod;
+import io.millrace.speculation.SpeculationStats;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * Prompt lookup against plain steps on the demo model, whose expected answers lie beside it: extraction as JSON, each question
+ * alone and behind earlier ones with their answers, so that the prompt quotes itself. One request at a time and 64 together.
+ * Blocks with and without speculation alternate, in turned order every other round; the median of the rounds' ratios counts.
+ * A difference of outputs fails the run.
+ */
+public final class SpeculationScenario implements Scenario {
+    private static final String ANSWERS_FILE = "expected.jsonl";
+    private static final int NUM_REQUESTS = 64;
+    private static final int NUM_QUOTED = 4;
+    private static final int MAX_NEW_TOKENS = 128;
+    private static final long KV_CACHE_BYTES = 128L << 20;
+    private static final int[] AT_ONCE = {1, NUM_REQUESTS};
+
+    /** What is asked for. */
+    private record Workload(String name, boolean quoting, float temperature) {}
+
+    private record Block(double tokensPerSecond, int textHash) {}
+
+    @Override
+    public Report run(BenchSettings settings) {
+        int numRounds = settings.pick(7, 21);
+        Report report = Machine.newReport("speculation", settings)
+                .config("method", SpeculationMethod.NGRAM.optionName())
+                .config("requests", NUM_REQUESTS)
+                .config("rounds", numRounds);
+        Table table = report.table(
+                "speculation",
+                "workload",
+                "temperature",
+                "at_once",
+                "plain_tokens_per_s",
+                "speculative_tokens_per_s",
+                "ratio",
+                "proposed",
+                "accepted_percent");
+        double quotingAlone = Double.POSITIVE_INFINITY;
+        double anyTogether = Double.POSITIVE_INFINITY;
+        double anyAlone = Double.POSITIVE_INFINITY;
+        for (Workload workload : List.of(
+                new Workload("extraction", false, 0),
+                new Workload("extraction", false, 1),
+                new Workload("self-quoting extraction", true, 0),
+                new Workload("self-quoting extraction", true, 1))) {
+            List<Request> requests = requests(settings, workload);
+            for (int numAtOnce : AT_ONCE) {
+                settings.say(
+                        "speculation, %s, temperature %.0f, %d at once",
+                        workload.name, workload.temperature, numAtOnce);
+                double ratio = compare(settings, workload, requests, numAtOnce, numRounds, table);
+                if (numAtOnce > 1) {
+                    anyTogether = Math.min(anyTogether, ratio);
+                } else {
+                    anyAlone = Math.min(anyAlone, ratio);
+                    quotingAlone = workload.quoting ? Math.min(quotingAlone, ratio) : quotingAlone;
+                }
+            }
+        }
+        report.check(
+                "prompt lookup over plain, self-quoting extraction, batch 1: speed", quotingAlone, Op.AT_LEAST, 1.5);
+        report.check(
+                "prompt lookup over plain, batch 64, the least of all workloads: speed",
+                anyTogether,
+                Op.AT_LEAST,
+                0.98);
+        report.check(
+                "prompt lookup over plain, batch 1, the least of all workloads: speed", anyAlone, Op.AT_LEAST, 0.98);
+        return report;
+    }
+
+    private static double compare(
+            BenchSettings settings,
+            Workload workload,
+            List<Request> requests,
+            int numAtOnce,
+            int numRounds,
+            Table table) {
+        EngineConfig config = EngineSession.config(
+                settings,
+                new EngineSession.Options(
+                        NUM_REQUESTS, KV_CACHE_BYTES / EngineSession.kvBytesPerToken(settings), true, true));
+        SpeculativeConfig lookup = SpeculativeConfig.of(SpeculationMethod.NGRAM, "");
+        try (InferenceEngine plain = InferenceEngine.open(config);
+                InferenceEngine speculative = InferenceEngine.open(config.withSpeculative(lookup))) {
+            WarmUp.untilStable(
+                    settings.pick(3, 20),
+                    () -> 1 / block(plain, requests, numAtOnce).tokensPerSecond()
+                            + 1 / block(speculative, requests, numAtOnce).tokensPerSecond());
+            Samples without = new Samples();
+            Samples with = new Samples();
+            Samples ratios = new Samples();
+            for (int round = 0; round < numRounds; round++) {
+                Block first = block(round % 2 == 0 ? plain : speculative, requests, numAtOnce);
+                Block second = block(round % 2 == 0 ? speculative : plain, requests, numAtOnce);
+                if (first.textHash() != second.textHash()) {
+                    throw new IllegalStateException("speculation changed the outputs of " + workload);
+                }
+                Block slow = round % 2 == 0 ? first : second;
+                Block fast = round % 2 == 0 ? second : first;
+                without.add(slow.tokensPerSecond());
+                with.add(fast.tokensPerSecond());
+                ratios.add(fast.tokensPerSecond() / slow.tokensPerSecond());
+            }
+            SpeculationStats stats = speculative.stats().speculation();
+            table.add(
+                    workload.name,
+                    workload.temperature,
+                    numAtOnce,
+                    without.median(),
+                    with.median(),
+                    ratios.median(),
+                    stats.numProposedTokens(),
+                    100 * stats.acceptanceRate());
+            return ratios.median();
+        }
+    }
+
+    private static Block block(InferenceEngine engine, List<Request> requests, int numAtOnce) {
+        int numTokens = 0;
+        int hash = 0;
+        long start = System.nanoTime();
+        for (int first = 0; first < requests.size(); first += numAtOnce) {
+            requests.subList(first, Math.min(requests.size(), first + numAtOnce))
+                    .forEach(engine::submit);
+            for (StepReport report = engine.step(); report != null; report = engine.step()) {
+                for (SampleDelta delta : report.deltas()) {
+                    numTokens += delta.tokenIds().length;
+                    hash += delta.finished() == null
+                            ? 0
+                            : (delta.requestId() + delta.finished().text()).hashCode();
+                }
+            }
+        }
+        return new Block(numTokens * 1e9 / (System.nanoTime() - start), hash);
+    }
+
+    private static List<Request> requests(BenchSettings settings, Workload workload) {
+        ObjectMapper json = new ObjectMapper();
+        Path file = settings.model().directory().resolve(ANSWERS_FILE);
+        List<int[]> prompts = new ArrayList<>();
+        List<int[]> answers = new ArrayList<>();
+        try {
+            for (String line : Files.exists(file) ? Files.readAllLines(file) : List.<String>of()) {
+                JsonNode node = json.readTree(line);
+                if (node.get("request_id").asText().startsWith("extraction")) {
+                    prompts.add(json.convertValue(node.get("prompt_token_ids"), int[].class));
+                    answers.add(json.convertValue(node.get("greedy_token_ids"), int[].class));
+                }
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException(file + " cannot be read: " + e, e);
+        }
+        if (prompts.isEmpty()) {
+            throw new InvalidModelException(settings.model().directory() + " has no " + ANSWERS_FILE
+                    + " with extraction questions and their answers: this scenario needs a model that answers; use --model"
+                    + " models/millrace-tiny");
+        }
+        List<Request> requests = new ArrayList<>();
+        for (int i = 0; i < NUM_REQUESTS; i++) {
+            int[] prompt = {};
+            for (int q = workload.quoting ? NUM_QUOTED : 0; q > 0; q--) {
+                int quoted = (i + q) % prompts.size();
+                prompt = join(prompt, join(prompts.get(quoted), answers.get(quoted)));
+            }
+            SamplingParams sampling = SamplingParams.builder()
+                    .temperature(workload.temperature)
+                    .seed(settings.seed() + i)
+                    .maxTokens(MAX_NEW_TOKENS)
+                    .build();
+            requests.add(new Request("bench-" + i, join(prompt, prompts.get(i % prompts.size())), sampling));
+        }
+        return requests;
+    }
+
+    private static int[] join(int[] first, int[] second) {
+        int[] joined = Arrays.copyOf(first, first.length + second.length);
+        System.arraycopy(second, 0, joined, first.length, second.length);
+        return joined;
+    }
+}

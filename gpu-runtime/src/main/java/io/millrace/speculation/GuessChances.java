@@ -1,0 +1,47 @@
+package io.millrace.speculation;
+
+/**
+ * How often a lookup's guesses come true, by kind: how long the text before them matches, and which share of the places that
+ * match agree on the token. Begins at that share and follows what was accepted, so that a text in which equal beginnings go on
+ * differently stops being guessed at. What is refused for too small a chance slowly returns to the share, and is tried again.
+ */
+final class GuessChances {
+    private static final int MAX_MATCH_LENGTH = 4;
+    private static final int NUM_SHARES = 8;
+    private static final double PRIOR_WEIGHT = 4;
+    private static final double FADING = 0.98;
+    private static final double FADING_OF_REFUSED = 0.99;
+
+    private final double[] numTested = new double[MAX_MATCH_LENGTH * (NUM_SHARES + 1)];
+    private final double[] numAccepted = new double[numTested.length];
+
+    /**
+     * The kind of a guess.
+     *
+     * @param matchLength tokens before it that match, proposed ones included; at least 1
+     * @param numAgreeing of the places
+     * @param numPlaces that match
+     */
+    static int kind(int matchLength, int numAgreeing, int numPlaces) {
+        int share = Math.round((float) NUM_SHARES * numAgreeing / (numPlaces + 1)); // one place alone proves little
+        return (Math.min(matchLength, MAX_MATCH_LENGTH) - 1) * (NUM_SHARES + 1) + share;
+    }
+
+    /** The chance that a guess of a kind is accepted, those before it accepted. */
+    double chance(int kind) {
+        double share = (double) (kind % (NUM_SHARES + 1)) / NUM_SHARES;
+        return (numAccepted[kind] + PRIOR_WEIGHT * share) / (numTested[kind] + PRIOR_WEIGHT);
+    }
+
+    /** Counts a guess that was verified. */
+    void count(int kind, boolean isAccepted) {
+        numTested[kind] = numTested[kind] * FADING + 1;
+        numAccepted[kind] = numAccepted[kind] * FADING + (isAccepted ? 1 : 0);
+    }
+
+    /** Notes that a guess of a kind was left out. */
+    void fade(int kind) {
+        numTested[kind] *= FADING_OF_REFUSED;
+        numAccepted[kind] *= FADING_OF_REFUSED;
+    }
+}
