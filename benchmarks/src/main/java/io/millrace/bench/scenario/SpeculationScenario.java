@@ -118,7 +118,7 @@ public final class SpeculationScenario implements Scenario {
         try (InferenceEngine plain = InferenceEngine.open(config);
                 InferenceEngine speculative = InferenceEngine.open(config.withSpeculative(lookup))) {
             WarmUp.untilStable(
-                    settings.pick(3, 20),
+                    settings.pick(6, 20),
                     () -> 1 / block(plain, requests, numAtOnce).tokensPerSecond()
                             + 1 / block(speculative, requests, numAtOnce).tokensPerSecond());
             Samples without = new Samples();
