@@ -294,7 +294,13 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
 
     /** Called by the engine thread, and by the task thread. */
     private void postTierMail(Runnable mail) {
-        post(() -> keepingKey(mail::run), "prefix tier");
+        long postedNanos = System.nanoTime();
+        post(
+                () -> {
+                    metrics.mailTaken(System.nanoTime() - postedNanos);
+                    keepingKey(mail::run);
+                },
+                "prefix tier");
     }
 
     private void post(ThrowingRunnable<Exception> mail, String description) {
