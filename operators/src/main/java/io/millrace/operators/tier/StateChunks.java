@@ -149,9 +149,9 @@ final class StateChunks {
     boolean write(ChunkWrite write) {
         try {
             if (write.numWritten == 0) {
-                Boolean over = prepare(write);
-                if (over != null) {
-                    return over;
+                Ready ready = prepare(write);
+                if (ready != Ready.YES) {
+                    return ready == Ready.NEVER;
                 }
             }
             byte[] piece = write.pieces[write.numWritten];
@@ -170,38 +170,45 @@ final class StateChunks {
         return true;
     }
 
-    /** Null if pieces may be written now, true if the write is over, false if it is to be tried again. */
-    private Boolean prepare(ChunkWrite write) throws Exception {
+    private enum Ready {
+        YES,
+        /** Something was done for it; to be tried again. */
+        NOT_YET,
+        NEVER
+    }
+
+    /** Whether the chunk's pieces may be written now. */
+    private Ready prepare(ChunkWrite write) throws Exception {
         Chunk there = index.get(write.place.affinityKey(), write.place.key());
         if (there != null && !there.isDelivered()) {
-            return true; // two requests met the same prefix
+            return Ready.NEVER; // two requests met the same prefix
         }
         if (there != null) {
             // It was handed out and computed again nevertheless: perhaps it was found wrong.
             forget(there);
-            return false;
+            return Ready.NOT_YET;
         }
         Chunk parent = parent(write);
         if (write.parentKey != null && parent == null || write.numBytes > maxBytes) {
             numChunksDropped++;
-            return true;
+            return Ready.NEVER;
         }
         if (freeBytes.getAsLong() < MIN_FREE_BYTES) {
             numChunksDropped++;
             logFullDisk();
-            return true;
+            return Ready.NEVER;
         }
         if (index.numBytes() + write.numBytes > maxBytes) {
             Chunk tail = index.nextToEvict(parent);
             if (tail == null) {
                 numChunksDropped++;
-                return true;
+                return Ready.NEVER;
             }
             evict(tail);
-            return false;
+            return Ready.NOT_YET;
         }
         putManifest(write, false, 0);
-        return null;
+        return Ready.YES;
     }
 
     private void complete(ChunkWrite write) throws Exception {
