@@ -97,12 +97,13 @@ final class VectorAttentionBfloat16 {
             s1 = FloatVector.broadcast(F, q[q1 + d + 1]).fma(odd, s1);
             s2 = FloatVector.broadcast(F, q[q2 + d + 1]).fma(odd, s2);
         }
-        s0.intoArray(out, o);
+        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
+        none.add(s0).intoArray(out, o);
         if (rows > 1) {
-            s1.intoArray(out, o + TILE_SIZE);
+            none.add(s1).intoArray(out, o + TILE_SIZE);
         }
         if (rows > 2) {
-            s2.intoArray(out, o + 2 * TILE_SIZE);
+            none.add(s2).intoArray(out, o + 2 * TILE_SIZE);
         }
     }
 
@@ -165,18 +166,19 @@ final class VectorAttentionBfloat16 {
             s22 = c2.fma(o2, s22);
             s23 = c2.fma(o3, s23);
         }
-        s00.intoArray(out, o);
-        s01.intoArray(out, o + L);
-        s02.intoArray(out, o + 2 * L);
-        s03.intoArray(out, o + 3 * L);
-        s10.intoArray(out, o + TILE_SIZE);
-        s11.intoArray(out, o + TILE_SIZE + L);
-        s12.intoArray(out, o + TILE_SIZE + 2 * L);
-        s13.intoArray(out, o + TILE_SIZE + 3 * L);
-        s20.intoArray(out, o + 2 * TILE_SIZE);
-        s21.intoArray(out, o + 2 * TILE_SIZE + L);
-        s22.intoArray(out, o + 2 * TILE_SIZE + 2 * L);
-        s23.intoArray(out, o + 2 * TILE_SIZE + 3 * L);
+        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
+        none.add(s00).intoArray(out, o);
+        none.add(s01).intoArray(out, o + L);
+        none.add(s02).intoArray(out, o + 2 * L);
+        none.add(s03).intoArray(out, o + 3 * L);
+        none.add(s10).intoArray(out, o + TILE_SIZE);
+        none.add(s11).intoArray(out, o + TILE_SIZE + L);
+        none.add(s12).intoArray(out, o + TILE_SIZE + 2 * L);
+        none.add(s13).intoArray(out, o + TILE_SIZE + 3 * L);
+        none.add(s20).intoArray(out, o + 2 * TILE_SIZE);
+        none.add(s21).intoArray(out, o + 2 * TILE_SIZE + L);
+        none.add(s22).intoArray(out, o + 2 * TILE_SIZE + 2 * L);
+        none.add(s23).intoArray(out, o + 2 * TILE_SIZE + 3 * L);
     }
 
     private static void scores2(
@@ -224,14 +226,15 @@ final class VectorAttentionBfloat16 {
             s12 = c1.fma(o2, s12);
             s13 = c1.fma(o3, s13);
         }
-        s00.intoArray(out, o);
-        s01.intoArray(out, o + L);
-        s02.intoArray(out, o + 2 * L);
-        s03.intoArray(out, o + 3 * L);
-        s10.intoArray(out, o + TILE_SIZE);
-        s11.intoArray(out, o + TILE_SIZE + L);
-        s12.intoArray(out, o + TILE_SIZE + 2 * L);
-        s13.intoArray(out, o + TILE_SIZE + 3 * L);
+        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
+        none.add(s00).intoArray(out, o);
+        none.add(s01).intoArray(out, o + L);
+        none.add(s02).intoArray(out, o + 2 * L);
+        none.add(s03).intoArray(out, o + 3 * L);
+        none.add(s10).intoArray(out, o + TILE_SIZE);
+        none.add(s11).intoArray(out, o + TILE_SIZE + L);
+        none.add(s12).intoArray(out, o + TILE_SIZE + 2 * L);
+        none.add(s13).intoArray(out, o + TILE_SIZE + 3 * L);
     }
 
     private static void scores1(
@@ -265,15 +268,16 @@ final class VectorAttentionBfloat16 {
             s02 = c0.fma(o2, s02);
             s03 = c0.fma(o3, s03);
         }
-        s00.intoArray(out, o);
-        s01.intoArray(out, o + L);
-        s02.intoArray(out, o + 2 * L);
-        s03.intoArray(out, o + 3 * L);
+        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
+        none.add(s00).intoArray(out, o);
+        none.add(s01).intoArray(out, o + L);
+        none.add(s02).intoArray(out, o + 2 * L);
+        none.add(s03).intoArray(out, o + 3 * L);
     }
 
     /**
-     * All rows; those of a group go together over the blocks that all of them see in full, then each alone. The rows' own
-     * chains over positions stay the same.
+     * All rows; those of a group go together as far as the shortest of them reaches, then each alone. The rows' own chains
+     * over positions stay the same. One loop over positions: in nested ones C2 sometimes boxes the accumulators.
      */
     static void accumulate(
             float[] weights,
@@ -297,8 +301,7 @@ final class VectorAttentionBfloat16 {
                     VectorRows.scale(accumulators, r * headDim, factors[r], headDim);
                 }
             }
-            int commonBlocks = group == 1 ? 0 : counts[row] / BLOCK_SIZE;
-            int common = commonBlocks * BLOCK_SIZE;
+            int common = group == 1 ? 0 : counts[row];
             int column = 0;
             for (; column + 2 * L <= wholeColumns; column += 2 * L) {
                 int first = valueVector(column);
@@ -306,9 +309,9 @@ final class VectorAttentionBfloat16 {
                 int w = row * TILE_SIZE;
                 int a = row * headDim + column;
                 if (group == 3) {
-                    accumulate3(values, valueOffsets, first, apart, half, weights, w, commonBlocks, accumulators, a);
+                    accumulate3(values, valueOffsets, first, apart, half, weights, w, common, accumulators, a);
                 } else if (group == 2) {
-                    accumulate2(values, valueOffsets, first, apart, half, weights, w, commonBlocks, accumulators, a);
+                    accumulate2(values, valueOffsets, first, apart, half, weights, w, common, accumulators, a);
                 }
                 for (int r = row; r < row + group; r++, w += TILE_SIZE, a += headDim) {
                     int to = counts[r];
@@ -342,14 +345,15 @@ final class VectorAttentionBfloat16 {
         FloatVector s0 = FloatVector.fromArray(F, acc, a);
         FloatVector s1 = FloatVector.fromArray(F, acc, a + half);
         for (int p = 0; p < count; p++) {
-            int at = valueOffsets[p / BLOCK_SIZE] + p % BLOCK_SIZE * BLOCK_SIZE + first;
+            int at = valueOffsets[p >> 4] + (p & 15) * BLOCK_SIZE + first;
             IntVector pairs = IntVector.fromArray(I, values, at);
             FloatVector b = FloatVector.broadcast(F, w[row * TILE_SIZE + p]);
             s0 = b.fma(low(pairs), s0);
             s1 = b.fma(high(pairs), s1);
         }
-        s0.intoArray(acc, a);
-        s1.intoArray(acc, a + half);
+        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
+        none.add(s0).intoArray(acc, a);
+        none.add(s1).intoArray(acc, a + half);
     }
 
     /** What no vector covers. */
@@ -372,7 +376,7 @@ final class VectorAttentionBfloat16 {
             int half,
             float[] w,
             int w0,
-            int numBlocks,
+            int to,
             float[] acc,
             int a0) {
         FloatVector s00 = FloatVector.fromArray(F, acc, a0);
@@ -387,66 +391,43 @@ final class VectorAttentionBfloat16 {
         FloatVector s21 = FloatVector.fromArray(F, acc, a0 + 4 * half + L);
         FloatVector s22 = FloatVector.fromArray(F, acc, a0 + 4 * half + half);
         FloatVector s23 = FloatVector.fromArray(F, acc, a0 + 4 * half + L + half);
-        for (int block = 0; block < numBlocks; block++) {
-            int at = valueOffsets[block] + first;
-            int weight = w0 + block * BLOCK_SIZE;
-            for (int slot = 0; slot < BLOCK_SIZE; slot += 2, at += 2 * BLOCK_SIZE) {
-                IntVector p00 = IntVector.fromArray(I, values, at);
-                IntVector p01 = IntVector.fromArray(I, values, at + apart);
-                FloatVector v00 = low(p00);
-                FloatVector v01 = low(p01);
-                FloatVector v02 = high(p00);
-                FloatVector v03 = high(p01);
-                FloatVector b00 = FloatVector.broadcast(F, w[weight + slot]);
-                s00 = b00.fma(v00, s00);
-                s01 = b00.fma(v01, s01);
-                s02 = b00.fma(v02, s02);
-                s03 = b00.fma(v03, s03);
-                FloatVector b01 = FloatVector.broadcast(F, w[weight + TILE_SIZE + slot]);
-                s10 = b01.fma(v00, s10);
-                s11 = b01.fma(v01, s11);
-                s12 = b01.fma(v02, s12);
-                s13 = b01.fma(v03, s13);
-                FloatVector b02 = FloatVector.broadcast(F, w[weight + 2 * TILE_SIZE + slot]);
-                s20 = b02.fma(v00, s20);
-                s21 = b02.fma(v01, s21);
-                s22 = b02.fma(v02, s22);
-                s23 = b02.fma(v03, s23);
-                IntVector p10 = IntVector.fromArray(I, values, at + BLOCK_SIZE);
-                IntVector p11 = IntVector.fromArray(I, values, at + BLOCK_SIZE + apart);
-                FloatVector v10 = low(p10);
-                FloatVector v11 = low(p11);
-                FloatVector v12 = high(p10);
-                FloatVector v13 = high(p11);
-                FloatVector b10 = FloatVector.broadcast(F, w[weight + slot + 1]);
-                s00 = b10.fma(v10, s00);
-                s01 = b10.fma(v11, s01);
-                s02 = b10.fma(v12, s02);
-                s03 = b10.fma(v13, s03);
-                FloatVector b11 = FloatVector.broadcast(F, w[weight + TILE_SIZE + slot + 1]);
-                s10 = b11.fma(v10, s10);
-                s11 = b11.fma(v11, s11);
-                s12 = b11.fma(v12, s12);
-                s13 = b11.fma(v13, s13);
-                FloatVector b12 = FloatVector.broadcast(F, w[weight + 2 * TILE_SIZE + slot + 1]);
-                s20 = b12.fma(v10, s20);
-                s21 = b12.fma(v11, s21);
-                s22 = b12.fma(v12, s22);
-                s23 = b12.fma(v13, s23);
-            }
+        for (int p = 0; p < to; p++) {
+            int at = valueOffsets[p >> 4] + (p & 15) * BLOCK_SIZE + first;
+            IntVector p0 = IntVector.fromArray(I, values, at);
+            IntVector p1 = IntVector.fromArray(I, values, at + apart);
+            FloatVector v0 = low(p0);
+            FloatVector v1 = low(p1);
+            FloatVector v2 = high(p0);
+            FloatVector v3 = high(p1);
+            FloatVector b0 = FloatVector.broadcast(F, w[w0 + p]);
+            s00 = b0.fma(v0, s00);
+            s01 = b0.fma(v1, s01);
+            s02 = b0.fma(v2, s02);
+            s03 = b0.fma(v3, s03);
+            FloatVector b1 = FloatVector.broadcast(F, w[w0 + TILE_SIZE + p]);
+            s10 = b1.fma(v0, s10);
+            s11 = b1.fma(v1, s11);
+            s12 = b1.fma(v2, s12);
+            s13 = b1.fma(v3, s13);
+            FloatVector b2 = FloatVector.broadcast(F, w[w0 + 2 * TILE_SIZE + p]);
+            s20 = b2.fma(v0, s20);
+            s21 = b2.fma(v1, s21);
+            s22 = b2.fma(v2, s22);
+            s23 = b2.fma(v3, s23);
         }
-        s00.intoArray(acc, a0);
-        s01.intoArray(acc, a0 + L);
-        s02.intoArray(acc, a0 + half);
-        s03.intoArray(acc, a0 + L + half);
-        s10.intoArray(acc, a0 + 2 * half);
-        s11.intoArray(acc, a0 + 2 * half + L);
-        s12.intoArray(acc, a0 + 2 * half + half);
-        s13.intoArray(acc, a0 + 2 * half + L + half);
-        s20.intoArray(acc, a0 + 4 * half);
-        s21.intoArray(acc, a0 + 4 * half + L);
-        s22.intoArray(acc, a0 + 4 * half + half);
-        s23.intoArray(acc, a0 + 4 * half + L + half);
+        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
+        none.add(s00).intoArray(acc, a0);
+        none.add(s01).intoArray(acc, a0 + L);
+        none.add(s02).intoArray(acc, a0 + half);
+        none.add(s03).intoArray(acc, a0 + L + half);
+        none.add(s10).intoArray(acc, a0 + 2 * half);
+        none.add(s11).intoArray(acc, a0 + 2 * half + L);
+        none.add(s12).intoArray(acc, a0 + 2 * half + half);
+        none.add(s13).intoArray(acc, a0 + 2 * half + L + half);
+        none.add(s20).intoArray(acc, a0 + 4 * half);
+        none.add(s21).intoArray(acc, a0 + 4 * half + L);
+        none.add(s22).intoArray(acc, a0 + 4 * half + half);
+        none.add(s23).intoArray(acc, a0 + 4 * half + L + half);
     }
 
     private static void accumulate2(
@@ -457,7 +438,7 @@ final class VectorAttentionBfloat16 {
             int half,
             float[] w,
             int w0,
-            int numBlocks,
+            int to,
             float[] acc,
             int a0) {
         FloatVector s00 = FloatVector.fromArray(F, acc, a0);
@@ -468,52 +449,34 @@ final class VectorAttentionBfloat16 {
         FloatVector s11 = FloatVector.fromArray(F, acc, a0 + 2 * half + L);
         FloatVector s12 = FloatVector.fromArray(F, acc, a0 + 2 * half + half);
         FloatVector s13 = FloatVector.fromArray(F, acc, a0 + 2 * half + L + half);
-        for (int block = 0; block < numBlocks; block++) {
-            int at = valueOffsets[block] + first;
-            int weight = w0 + block * BLOCK_SIZE;
-            for (int slot = 0; slot < BLOCK_SIZE; slot += 2, at += 2 * BLOCK_SIZE) {
-                IntVector p00 = IntVector.fromArray(I, values, at);
-                IntVector p01 = IntVector.fromArray(I, values, at + apart);
-                FloatVector v00 = low(p00);
-                FloatVector v01 = low(p01);
-                FloatVector v02 = high(p00);
-                FloatVector v03 = high(p01);
-                FloatVector b00 = FloatVector.broadcast(F, w[weight + slot]);
-                s00 = b00.fma(v00, s00);
-                s01 = b00.fma(v01, s01);
-                s02 = b00.fma(v02, s02);
-                s03 = b00.fma(v03, s03);
-                FloatVector b01 = FloatVector.broadcast(F, w[weight + TILE_SIZE + slot]);
-                s10 = b01.fma(v00, s10);
-                s11 = b01.fma(v01, s11);
-                s12 = b01.fma(v02, s12);
-                s13 = b01.fma(v03, s13);
-                IntVector p10 = IntVector.fromArray(I, values, at + BLOCK_SIZE);
-                IntVector p11 = IntVector.fromArray(I, values, at + BLOCK_SIZE + apart);
-                FloatVector v10 = low(p10);
-                FloatVector v11 = low(p11);
-                FloatVector v12 = high(p10);
-                FloatVector v13 = high(p11);
-                FloatVector b10 = FloatVector.broadcast(F, w[weight + slot + 1]);
-                s00 = b10.fma(v10, s00);
-                s01 = b10.fma(v11, s01);
-                s02 = b10.fma(v12, s02);
-                s03 = b10.fma(v13, s03);
-                FloatVector b11 = FloatVector.broadcast(F, w[weight + TILE_SIZE + slot + 1]);
-                s10 = b11.fma(v10, s10);
-                s11 = b11.fma(v11, s11);
-                s12 = b11.fma(v12, s12);
-                s13 = b11.fma(v13, s13);
-            }
+        for (int p = 0; p < to; p++) {
+            int at = valueOffsets[p >> 4] + (p & 15) * BLOCK_SIZE + first;
+            IntVector p0 = IntVector.fromArray(I, values, at);
+            IntVector p1 = IntVector.fromArray(I, values, at + apart);
+            FloatVector v0 = low(p0);
+            FloatVector v1 = low(p1);
+            FloatVector v2 = high(p0);
+            FloatVector v3 = high(p1);
+            FloatVector b0 = FloatVector.broadcast(F, w[w0 + p]);
+            s00 = b0.fma(v0, s00);
+            s01 = b0.fma(v1, s01);
+            s02 = b0.fma(v2, s02);
+            s03 = b0.fma(v3, s03);
+            FloatVector b1 = FloatVector.broadcast(F, w[w0 + TILE_SIZE + p]);
+            s10 = b1.fma(v0, s10);
+            s11 = b1.fma(v1, s11);
+            s12 = b1.fma(v2, s12);
+            s13 = b1.fma(v3, s13);
         }
-        s00.intoArray(acc, a0);
-        s01.intoArray(acc, a0 + L);
-        s02.intoArray(acc, a0 + half);
-        s03.intoArray(acc, a0 + L + half);
-        s10.intoArray(acc, a0 + 2 * half);
-        s11.intoArray(acc, a0 + 2 * half + L);
-        s12.intoArray(acc, a0 + 2 * half + half);
-        s13.intoArray(acc, a0 + 2 * half + L + half);
+        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
+        none.add(s00).intoArray(acc, a0);
+        none.add(s01).intoArray(acc, a0 + L);
+        none.add(s02).intoArray(acc, a0 + half);
+        none.add(s03).intoArray(acc, a0 + L + half);
+        none.add(s10).intoArray(acc, a0 + 2 * half);
+        none.add(s11).intoArray(acc, a0 + 2 * half + L);
+        none.add(s12).intoArray(acc, a0 + 2 * half + half);
+        none.add(s13).intoArray(acc, a0 + 2 * half + L + half);
     }
 
     private static void accumulate1(
@@ -533,7 +496,7 @@ final class VectorAttentionBfloat16 {
         FloatVector s02 = FloatVector.fromArray(F, acc, a0 + half);
         FloatVector s03 = FloatVector.fromArray(F, acc, a0 + L + half);
         for (int p = from; p < to; p++) {
-            int at = valueOffsets[p / BLOCK_SIZE] + p % BLOCK_SIZE * BLOCK_SIZE + first;
+            int at = valueOffsets[p >> 4] + (p & 15) * BLOCK_SIZE + first;
             IntVector p0 = IntVector.fromArray(I, values, at);
             IntVector p1 = IntVector.fromArray(I, values, at + apart);
             FloatVector v0 = low(p0);
@@ -546,9 +509,10 @@ final class VectorAttentionBfloat16 {
             s02 = b0.fma(v2, s02);
             s03 = b0.fma(v3, s03);
         }
-        s00.intoArray(acc, a0);
-        s01.intoArray(acc, a0 + L);
-        s02.intoArray(acc, a0 + half);
-        s03.intoArray(acc, a0 + L + half);
+        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
+        none.add(s00).intoArray(acc, a0);
+        none.add(s01).intoArray(acc, a0 + L);
+        none.add(s02).intoArray(acc, a0 + half);
+        none.add(s03).intoArray(acc, a0 + L + half);
     }
 }

@@ -87,15 +87,16 @@ final class VectorAttentionFloat {
             s2 = FloatVector.broadcast(F, q[q2 + d]).fma(k, s2);
             s3 = FloatVector.broadcast(F, q[q3 + d]).fma(k, s3);
         }
-        s0.intoArray(out, o);
+        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
+        none.add(s0).intoArray(out, o);
         if (rows > 1) {
-            s1.intoArray(out, o + TILE_SIZE);
+            none.add(s1).intoArray(out, o + TILE_SIZE);
         }
         if (rows > 2) {
-            s2.intoArray(out, o + 2 * TILE_SIZE);
+            none.add(s2).intoArray(out, o + 2 * TILE_SIZE);
         }
         if (rows > 3) {
-            s3.intoArray(out, o + 3 * TILE_SIZE);
+            none.add(s3).intoArray(out, o + 3 * TILE_SIZE);
         }
     }
 
@@ -157,22 +158,23 @@ final class VectorAttentionFloat {
             s32 = b3.fma(v2, s32);
             s33 = b3.fma(v3, s33);
         }
-        s00.intoArray(out, o0);
-        s01.intoArray(out, o1);
-        s02.intoArray(out, o2);
-        s03.intoArray(out, o3);
-        s10.intoArray(out, o0 + 1 * TILE_SIZE);
-        s11.intoArray(out, o1 + 1 * TILE_SIZE);
-        s12.intoArray(out, o2 + 1 * TILE_SIZE);
-        s13.intoArray(out, o3 + 1 * TILE_SIZE);
-        s20.intoArray(out, o0 + 2 * TILE_SIZE);
-        s21.intoArray(out, o1 + 2 * TILE_SIZE);
-        s22.intoArray(out, o2 + 2 * TILE_SIZE);
-        s23.intoArray(out, o3 + 2 * TILE_SIZE);
-        s30.intoArray(out, o0 + 3 * TILE_SIZE);
-        s31.intoArray(out, o1 + 3 * TILE_SIZE);
-        s32.intoArray(out, o2 + 3 * TILE_SIZE);
-        s33.intoArray(out, o3 + 3 * TILE_SIZE);
+        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
+        none.add(s00).intoArray(out, o0);
+        none.add(s01).intoArray(out, o1);
+        none.add(s02).intoArray(out, o2);
+        none.add(s03).intoArray(out, o3);
+        none.add(s10).intoArray(out, o0 + 1 * TILE_SIZE);
+        none.add(s11).intoArray(out, o1 + 1 * TILE_SIZE);
+        none.add(s12).intoArray(out, o2 + 1 * TILE_SIZE);
+        none.add(s13).intoArray(out, o3 + 1 * TILE_SIZE);
+        none.add(s20).intoArray(out, o0 + 2 * TILE_SIZE);
+        none.add(s21).intoArray(out, o1 + 2 * TILE_SIZE);
+        none.add(s22).intoArray(out, o2 + 2 * TILE_SIZE);
+        none.add(s23).intoArray(out, o3 + 2 * TILE_SIZE);
+        none.add(s30).intoArray(out, o0 + 3 * TILE_SIZE);
+        none.add(s31).intoArray(out, o1 + 3 * TILE_SIZE);
+        none.add(s32).intoArray(out, o2 + 3 * TILE_SIZE);
+        none.add(s33).intoArray(out, o3 + 3 * TILE_SIZE);
     }
 
     private static void scores3(
@@ -224,18 +226,19 @@ final class VectorAttentionFloat {
             s22 = b2.fma(v2, s22);
             s23 = b2.fma(v3, s23);
         }
-        s00.intoArray(out, o0);
-        s01.intoArray(out, o1);
-        s02.intoArray(out, o2);
-        s03.intoArray(out, o3);
-        s10.intoArray(out, o0 + 1 * TILE_SIZE);
-        s11.intoArray(out, o1 + 1 * TILE_SIZE);
-        s12.intoArray(out, o2 + 1 * TILE_SIZE);
-        s13.intoArray(out, o3 + 1 * TILE_SIZE);
-        s20.intoArray(out, o0 + 2 * TILE_SIZE);
-        s21.intoArray(out, o1 + 2 * TILE_SIZE);
-        s22.intoArray(out, o2 + 2 * TILE_SIZE);
-        s23.intoArray(out, o3 + 2 * TILE_SIZE);
+        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
+        none.add(s00).intoArray(out, o0);
+        none.add(s01).intoArray(out, o1);
+        none.add(s02).intoArray(out, o2);
+        none.add(s03).intoArray(out, o3);
+        none.add(s10).intoArray(out, o0 + 1 * TILE_SIZE);
+        none.add(s11).intoArray(out, o1 + 1 * TILE_SIZE);
+        none.add(s12).intoArray(out, o2 + 1 * TILE_SIZE);
+        none.add(s13).intoArray(out, o3 + 1 * TILE_SIZE);
+        none.add(s20).intoArray(out, o0 + 2 * TILE_SIZE);
+        none.add(s21).intoArray(out, o1 + 2 * TILE_SIZE);
+        none.add(s22).intoArray(out, o2 + 2 * TILE_SIZE);
+        none.add(s23).intoArray(out, o3 + 2 * TILE_SIZE);
     }
 
     private static void scores2(
@@ -278,14 +281,15 @@ final class VectorAttentionFloat {
             s12 = b1.fma(v2, s12);
             s13 = b1.fma(v3, s13);
         }
-        s00.intoArray(out, o0);
-        s01.intoArray(out, o1);
-        s02.intoArray(out, o2);
-        s03.intoArray(out, o3);
-        s10.intoArray(out, o0 + 1 * TILE_SIZE);
-        s11.intoArray(out, o1 + 1 * TILE_SIZE);
-        s12.intoArray(out, o2 + 1 * TILE_SIZE);
-        s13.intoArray(out, o3 + 1 * TILE_SIZE);
+        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
+        none.add(s00).intoArray(out, o0);
+        none.add(s01).intoArray(out, o1);
+        none.add(s02).intoArray(out, o2);
+        none.add(s03).intoArray(out, o3);
+        none.add(s10).intoArray(out, o0 + 1 * TILE_SIZE);
+        none.add(s11).intoArray(out, o1 + 1 * TILE_SIZE);
+        none.add(s12).intoArray(out, o2 + 1 * TILE_SIZE);
+        none.add(s13).intoArray(out, o3 + 1 * TILE_SIZE);
     }
 
     private static void scores1(
@@ -319,10 +323,11 @@ final class VectorAttentionFloat {
             s02 = b0.fma(v2, s02);
             s03 = b0.fma(v3, s03);
         }
-        s00.intoArray(out, o0);
-        s01.intoArray(out, o1);
-        s02.intoArray(out, o2);
-        s03.intoArray(out, o3);
+        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
+        none.add(s00).intoArray(out, o0);
+        none.add(s01).intoArray(out, o1);
+        none.add(s02).intoArray(out, o2);
+        none.add(s03).intoArray(out, o3);
     }
 
     /**
@@ -412,7 +417,8 @@ final class VectorAttentionFloat {
             int at = blockOffsets[p >> 4] + (p & 15) * headDim + column;
             sum = FloatVector.broadcast(F, w[w0 + p]).fma(load(values, at), sum);
         }
-        sum.intoArray(acc, a);
+        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
+        none.add(sum).intoArray(acc, a);
     }
 
     private static void accumulate4(
@@ -469,22 +475,23 @@ final class VectorAttentionFloat {
             s32 = b3.fma(v2, s32);
             s33 = b3.fma(v3, s33);
         }
-        s00.intoArray(acc, a0);
-        s01.intoArray(acc, a0 + L);
-        s02.intoArray(acc, a0 + 2 * L);
-        s03.intoArray(acc, a0 + 3 * L);
-        s10.intoArray(acc, a0 + 1 * headDim);
-        s11.intoArray(acc, a0 + 1 * headDim + L);
-        s12.intoArray(acc, a0 + 1 * headDim + 2 * L);
-        s13.intoArray(acc, a0 + 1 * headDim + 3 * L);
-        s20.intoArray(acc, a0 + 2 * headDim);
-        s21.intoArray(acc, a0 + 2 * headDim + L);
-        s22.intoArray(acc, a0 + 2 * headDim + 2 * L);
-        s23.intoArray(acc, a0 + 2 * headDim + 3 * L);
-        s30.intoArray(acc, a0 + 3 * headDim);
-        s31.intoArray(acc, a0 + 3 * headDim + L);
-        s32.intoArray(acc, a0 + 3 * headDim + 2 * L);
-        s33.intoArray(acc, a0 + 3 * headDim + 3 * L);
+        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
+        none.add(s00).intoArray(acc, a0);
+        none.add(s01).intoArray(acc, a0 + L);
+        none.add(s02).intoArray(acc, a0 + 2 * L);
+        none.add(s03).intoArray(acc, a0 + 3 * L);
+        none.add(s10).intoArray(acc, a0 + 1 * headDim);
+        none.add(s11).intoArray(acc, a0 + 1 * headDim + L);
+        none.add(s12).intoArray(acc, a0 + 1 * headDim + 2 * L);
+        none.add(s13).intoArray(acc, a0 + 1 * headDim + 3 * L);
+        none.add(s20).intoArray(acc, a0 + 2 * headDim);
+        none.add(s21).intoArray(acc, a0 + 2 * headDim + L);
+        none.add(s22).intoArray(acc, a0 + 2 * headDim + 2 * L);
+        none.add(s23).intoArray(acc, a0 + 2 * headDim + 3 * L);
+        none.add(s30).intoArray(acc, a0 + 3 * headDim);
+        none.add(s31).intoArray(acc, a0 + 3 * headDim + L);
+        none.add(s32).intoArray(acc, a0 + 3 * headDim + 2 * L);
+        none.add(s33).intoArray(acc, a0 + 3 * headDim + 3 * L);
     }
 
     private static void accumulate3(
@@ -532,18 +539,19 @@ final class VectorAttentionFloat {
             s22 = b2.fma(v2, s22);
             s23 = b2.fma(v3, s23);
         }
-        s00.intoArray(acc, a0);
-        s01.intoArray(acc, a0 + L);
-        s02.intoArray(acc, a0 + 2 * L);
-        s03.intoArray(acc, a0 + 3 * L);
-        s10.intoArray(acc, a0 + 1 * headDim);
-        s11.intoArray(acc, a0 + 1 * headDim + L);
-        s12.intoArray(acc, a0 + 1 * headDim + 2 * L);
-        s13.intoArray(acc, a0 + 1 * headDim + 3 * L);
-        s20.intoArray(acc, a0 + 2 * headDim);
-        s21.intoArray(acc, a0 + 2 * headDim + L);
-        s22.intoArray(acc, a0 + 2 * headDim + 2 * L);
-        s23.intoArray(acc, a0 + 2 * headDim + 3 * L);
+        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
+        none.add(s00).intoArray(acc, a0);
+        none.add(s01).intoArray(acc, a0 + L);
+        none.add(s02).intoArray(acc, a0 + 2 * L);
+        none.add(s03).intoArray(acc, a0 + 3 * L);
+        none.add(s10).intoArray(acc, a0 + 1 * headDim);
+        none.add(s11).intoArray(acc, a0 + 1 * headDim + L);
+        none.add(s12).intoArray(acc, a0 + 1 * headDim + 2 * L);
+        none.add(s13).intoArray(acc, a0 + 1 * headDim + 3 * L);
+        none.add(s20).intoArray(acc, a0 + 2 * headDim);
+        none.add(s21).intoArray(acc, a0 + 2 * headDim + L);
+        none.add(s22).intoArray(acc, a0 + 2 * headDim + 2 * L);
+        none.add(s23).intoArray(acc, a0 + 2 * headDim + 3 * L);
     }
 
     private static void accumulate2(
@@ -582,14 +590,15 @@ final class VectorAttentionFloat {
             s12 = b1.fma(v2, s12);
             s13 = b1.fma(v3, s13);
         }
-        s00.intoArray(acc, a0);
-        s01.intoArray(acc, a0 + L);
-        s02.intoArray(acc, a0 + 2 * L);
-        s03.intoArray(acc, a0 + 3 * L);
-        s10.intoArray(acc, a0 + 1 * headDim);
-        s11.intoArray(acc, a0 + 1 * headDim + L);
-        s12.intoArray(acc, a0 + 1 * headDim + 2 * L);
-        s13.intoArray(acc, a0 + 1 * headDim + 3 * L);
+        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
+        none.add(s00).intoArray(acc, a0);
+        none.add(s01).intoArray(acc, a0 + L);
+        none.add(s02).intoArray(acc, a0 + 2 * L);
+        none.add(s03).intoArray(acc, a0 + 3 * L);
+        none.add(s10).intoArray(acc, a0 + 1 * headDim);
+        none.add(s11).intoArray(acc, a0 + 1 * headDim + L);
+        none.add(s12).intoArray(acc, a0 + 1 * headDim + 2 * L);
+        none.add(s13).intoArray(acc, a0 + 1 * headDim + 3 * L);
     }
 
     private static void accumulate1(
@@ -619,9 +628,10 @@ final class VectorAttentionFloat {
             s02 = b0.fma(v2, s02);
             s03 = b0.fma(v3, s03);
         }
-        s00.intoArray(acc, a0);
-        s01.intoArray(acc, a0 + L);
-        s02.intoArray(acc, a0 + 2 * L);
-        s03.intoArray(acc, a0 + 3 * L);
+        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
+        none.add(s00).intoArray(acc, a0);
+        none.add(s01).intoArray(acc, a0 + L);
+        none.add(s02).intoArray(acc, a0 + 2 * L);
+        none.add(s03).intoArray(acc, a0 + 3 * L);
     }
 }

@@ -27,6 +27,13 @@ final class VectorRows {
         return FloatVector.SPECIES_PREFERRED.length() >= 8;
     }
 
+    /**
+     * x + NOTHING is x. Before they are stored, vectors that leave a loop are added to a vector of this: its class is known
+     * to C2. To a loop's vector itself any class may come, so that C2 goes by those seen at run time, and where other
+     * kernels use other widths it boxes all vectors of the loop.
+     */
+    static final float NOTHING = -0f;
+
     static FloatVector exp2(FloatVector x) {
         FloatVector y = x.blend(Exp2.LOWEST, x.compare(VectorOperators.LT, Exp2.LOWEST));
         VectorMask<Float> high = y.compare(VectorOperators.GT, Exp2.HIGHEST);
