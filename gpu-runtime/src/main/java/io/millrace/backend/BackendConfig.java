@@ -15,6 +15,7 @@ import io.millrace.sampling.LogprobsMode;
  * @param maxModelLen most tokens of a sequence
  * @param numThreads compute threads; 0 means all cores
  * @param logprobsMode which distribution log probabilities are of
+ * @param kvCacheDtype number format of KV in memory
  */
 public record BackendConfig(
         ModelDirectory model,
@@ -25,4 +26,30 @@ public record BackendConfig(
         int maxNumSeqs,
         int maxModelLen,
         int numThreads,
-        LogprobsMode logprobsMode) {}
+        LogprobsMode logprobsMode,
+        KvCacheDtype kvCacheDtype) {
+
+    /** With KV in the format of the computation. */
+    public BackendConfig(
+            ModelDirectory model,
+            Dtype dtype,
+            int blockSize,
+            long kvCacheMemoryBytes,
+            int maxNumBatchedTokens,
+            int maxNumSeqs,
+            int maxModelLen,
+            int numThreads,
+            LogprobsMode logprobsMode) {
+        this(
+                model,
+                dtype,
+                blockSize,
+                kvCacheMemoryBytes,
+                maxNumBatchedTokens,
+                maxNumSeqs,
+                maxModelLen,
+                numThreads,
+                logprobsMode,
+                KvCacheDtype.AUTO);
+    }
+}

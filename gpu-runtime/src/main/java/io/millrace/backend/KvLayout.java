@@ -8,7 +8,7 @@ package io.millrace.backend;
  * @param numKvHeads KV heads of a layer
  * @param headDim numbers of a key, and of a value
  * @param blockSize tokens of a block
- * @param computedBytes bytes of a number as computed: 2 or 4
+ * @param computedBytes bytes of a number as computed: 2 or 4; 1 where memory holds 8-bit numbers with scales
  */
 public record KvLayout(int numLayers, int numKvHeads, int headDim, int blockSize, int computedBytes) {
 
@@ -17,12 +17,14 @@ public record KvLayout(int numLayers, int numKvHeads, int headDim, int blockSize
         return Math.multiplyExact(Math.multiplyExact(numLayers, numBlocks), numKvHeads);
     }
 
-    /** Bytes of a unit. A lossy one begins with float32 scales, [blockSize] of the keys and [blockSize] of the values. */
+    /**
+     * Bytes of a unit. One of few bits begins with float32 scales, [blockSize] of the keys and [blockSize] of the values.
+     */
     public int unitBytes(KvFormat format) {
         int numbers = 2 * blockSize * headDim;
         int scales = 2 * blockSize * Float.BYTES;
         return switch (format) {
-            case AS_COMPUTED -> numbers * computedBytes;
+            case AS_COMPUTED -> numbers * computedBytes + (computedBytes == 1 ? scales : 0);
             case INT8 -> scales + numbers;
             case INT4 -> scales + numbers / 2;
         };

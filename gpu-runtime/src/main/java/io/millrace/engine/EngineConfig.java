@@ -1,6 +1,8 @@
 package io.millrace.engine;
 
 import io.millrace.backend.Dtype;
+import io.millrace.backend.KvCacheDtype;
+import io.millrace.backend.KvFormat;
 import io.millrace.prefix.TierConfig;
 import io.millrace.sampling.LogprobsMode;
 import java.io.Serializable;
@@ -22,6 +24,7 @@ import java.util.Objects;
  * @param logprobsMode which distribution log probabilities are of
  * @param speculative how tokens are proposed before they are drawn, if at all
  * @param tier how KV of prefixes is kept below the block pool; null for no tier
+ * @param kvCacheDtype number format of KV in memory
  */
 public record EngineConfig(
         String model,
@@ -36,7 +39,8 @@ public record EngineConfig(
         int numThreads,
         LogprobsMode logprobsMode,
         SpeculativeConfig speculative,
-        TierConfig tier)
+        TierConfig tier,
+        KvCacheDtype kvCacheDtype)
         implements Serializable {
 
     public static final int DEFAULT_MAX_NUM_SEQS = 256;
@@ -50,6 +54,7 @@ public record EngineConfig(
         Objects.requireNonNull(dtype);
         Objects.requireNonNull(logprobsMode);
         Objects.requireNonNull(speculative);
+        Objects.requireNonNull(kvCacheDtype);
         if (maxModelLen < 0) {
             throw new InvalidConfigException(
                     "--max-model-len", maxModelLen, "must be at least 1", "leave it out to take the model's own limit");
@@ -79,6 +84,45 @@ public record EngineConfig(
                     "must divide the tier's chunks of " + tier.chunkTokens() + " tokens",
                     "use 16, or chunks of a multiple of it");
         }
+        if (tier != null && tier.format() == KvFormat.INT4 && kvCacheDtype == KvCacheDtype.INT8) {
+            throw new InvalidConfigException(
+                    "--kv-cache-dtype",
+                    kvCacheDtype.optionName(),
+                    "cannot hold the tier's 4-bit numbers exactly, so that loading and computing would differ",
+                    "use auto, or keep KV in the tier as computed");
+        }
+    }
+
+    /** With KV in memory in the format of the computation. */
+    public EngineConfig(
+            String model,
+            String device,
+            Dtype dtype,
+            int maxModelLen,
+            int maxNumSeqs,
+            int maxNumBatchedTokens,
+            long kvCacheMemoryBytes,
+            boolean enablePrefixCaching,
+            int blockSize,
+            int numThreads,
+            LogprobsMode logprobsMode,
+            SpeculativeConfig speculative,
+            TierConfig tier) {
+        this(
+                model,
+                device,
+                dtype,
+                maxModelLen,
+                maxNumSeqs,
+                maxNumBatchedTokens,
+                kvCacheMemoryBytes,
+                enablePrefixCaching,
+                blockSize,
+                numThreads,
+                logprobsMode,
+                speculative,
+                tier,
+                KvCacheDtype.AUTO);
     }
 
     /** Without a tier. */
@@ -154,7 +198,8 @@ public record EngineConfig(
                 numThreads,
                 logprobsMode,
                 other,
-                tier);
+                tier,
+                kvCacheDtype);
     }
 
     /** The same with another tier; null for none. */
@@ -172,6 +217,26 @@ public record EngineConfig(
                 numThreads,
                 logprobsMode,
                 speculative,
+                other,
+                kvCacheDtype);
+    }
+
+    /** The same with KV in memory in another format. */
+    public EngineConfig withKvCacheDtype(KvCacheDtype other) {
+        return new EngineConfig(
+                model,
+                device,
+                dtype,
+                maxModelLen,
+                maxNumSeqs,
+                maxNumBatchedTokens,
+                kvCacheMemoryBytes,
+                enablePrefixCaching,
+                blockSize,
+                numThreads,
+                logprobsMode,
+                speculative,
+                tier,
                 other);
     }
 

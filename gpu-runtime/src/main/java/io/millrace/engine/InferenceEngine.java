@@ -166,7 +166,8 @@ public final class InferenceEngine implements AutoCloseable {
                     config.maxNumSeqs(),
                     maxModelLen,
                     config.numThreads(),
-                    config.logprobsMode()));
+                    config.logprobsMode(),
+                    config.kvCacheDtype()));
             Optional<Proposer> proposer = Optional.empty();
             try {
                 proposer = Proposers.open(config, provider, model, maxModelLen);

@@ -59,7 +59,8 @@ final class Proposers {
                         config.maxNumSeqs(),
                         draftModelLen,
                         config.numThreads(),
-                        LogprobsMode.RAW_LOGPROBS)),
+                        LogprobsMode.RAW_LOGPROBS,
+                        config.kvCacheDtype())),
                 new DraftModel.Limits(
                         config.blockSize(),
                         config.enablePrefixCaching(),

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.millrace.backend.Dtype;
+import io.millrace.backend.KvCacheDtype;
 import io.millrace.engine.StepReport.PromptScores;
 import io.millrace.engine.StepReport.SampleDelta;
 import io.millrace.sampling.LogprobsMode;
@@ -59,6 +60,26 @@ class DemoModelInvarianceTest {
         }
         try (InferenceEngine engine = open(dtype, 64, 300, ROOMY_BYTES, true)) {
             assertEquals(alone, run(engine, requests));
+        }
+    }
+
+    @Test
+    void samplesDoNotDependOnTheBatchWithRoundedKv() throws IOException {
+        List<Request> requests = requests();
+        Map<String, String> alone = new TreeMap<>();
+        long bytesPerBlock;
+        EngineConfig roomy = config(Dtype.AUTO, 64, 2048, ROOMY_BYTES, false).withKvCacheDtype(KvCacheDtype.INT8);
+        try (InferenceEngine engine = InferenceEngine.open(roomy)) {
+            bytesPerBlock = ROOMY_BYTES / engine.stats().numBlocks();
+            for (Request request : requests) {
+                alone.putAll(run(engine, List.of(request)));
+            }
+        }
+        EngineConfig narrow =
+                config(Dtype.AUTO, 20, 24, 12 * bytesPerBlock, true).withKvCacheDtype(KvCacheDtype.INT8);
+        try (InferenceEngine engine = InferenceEngine.open(narrow)) {
+            assertEquals(alone, run(engine, requests));
+            assertTrue(engine.stats().numPreemptions() > 0, "preempted");
         }
     }
 

@@ -29,6 +29,7 @@ final class AttentionThread {
     private final int[] keyOffsets = new int[BLOCKS_PER_TILE];
     private final int[] valueOffsets = new int[BLOCKS_PER_TILE];
     private final short[] halfScratch;
+    private final float[] wideKeyValues; // [blocks of a tile] of keys, then values, where the pool holds 8-bit numbers
 
     AttentionThread(
             Kernels kernels,
@@ -56,6 +57,7 @@ final class AttentionThread {
         counts = new int[rows];
         limits = new int[plan.maxTokensPerPiece()];
         halfScratch = new short[groupSize * headDim];
+        wideKeyValues = new float[pool.isInt8() ? 2 * Kernels.TILE_SIZE * headDim : 0];
     }
 
     /**
@@ -124,16 +126,33 @@ final class AttentionThread {
         }
         int row = firstToken * groupSize;
         int rows = (numTokens - firstToken) * groupSize;
-        if (isHalf) {
+        if (pool.isInt8()) {
+            widen(layer, tile, kvHead, numBlocks, table);
+            foldFloats(wideKeyValues, row, rows, numBlocks);
+        } else if (isHalf) {
             int[] kv = pool.pairs(layer);
             kernels.scores(queries, row, rows, headDim, kv, keyOffsets, numBlocks, scores);
             kernels.foldScores(scores, row, rows, counts, maxima, sums, factors);
             kernels.accumulate(scores, row, rows, counts, factors, headDim, kv, valueOffsets, accumulators);
         } else {
-            float[] kv = pool.floats(layer);
-            kernels.scores(queries, row, rows, headDim, kv, keyOffsets, Kernels.BLOCK_SIZE, numBlocks, scores);
-            kernels.foldScores(scores, row, rows, counts, maxima, sums, factors);
-            kernels.accumulate(scores, row, rows, counts, factors, headDim, kv, valueOffsets, accumulators);
+            foldFloats(pool.floats(layer), row, rows, numBlocks);
+        }
+    }
+
+    private void foldFloats(float[] kv, int row, int rows, int numBlocks) {
+        kernels.scores(queries, row, rows, headDim, kv, keyOffsets, Kernels.BLOCK_SIZE, numBlocks, scores);
+        kernels.foldScores(scores, row, rows, counts, maxima, sums, factors);
+        kernels.accumulate(scores, row, rows, counts, factors, headDim, kv, valueOffsets, accumulators);
+    }
+
+    /** Widens a tile of 8-bit numbers, once for all rows of the piece. */
+    private void widen(int layer, int tile, int kvHead, int numBlocks, int[] table) {
+        int elements = Kernels.BLOCK_SIZE * headDim;
+        for (int b = 0; b < numBlocks; b++) {
+            keyOffsets[b] = 2 * b * elements;
+            valueOffsets[b] = keyOffsets[b] + elements;
+            int block = table[tile * BLOCKS_PER_TILE + b];
+            pool.readInt8(layer, block, kvHead, wideKeyValues, keyOffsets[b], wideKeyValues, valueOffsets[b]);
         }
     }
 

@@ -51,7 +51,7 @@ final class CpuBackend implements Backend {
             Kernels kernels,
             RopeSpec rope,
             LogitsObserver observer) {
-        KvPool pool = new KvPool(config.model().spec(), format, config.kvCacheMemoryBytes());
+        KvPool pool = new KvPool(config.model().spec(), format, config.kvCacheDtype(), config.kvCacheMemoryBytes());
         ComputeThreads threads = ComputeThreads.acquire(config.numThreads());
         DecoderWeights weights = null;
         try {
@@ -146,7 +146,7 @@ final class CpuBackend implements Backend {
     @Override
     public String numericFingerprint() {
         return "cpu/" + OneDnn.instructionSet() + "/onednn-" + OneDnn.version() + "/"
-                + weights.format().optionName() + "/" + KERNELS_VERSION;
+                + weights.format().optionName() + (pool.isInt8() ? "/kv-int8/" : "/") + KERNELS_VERSION;
     }
 
     @Override

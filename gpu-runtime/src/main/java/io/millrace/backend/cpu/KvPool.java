@@ -1,5 +1,6 @@
 package io.millrace.backend.cpu;
 
+import io.millrace.backend.KvCacheDtype;
 import io.millrace.backend.KvLayout;
 import io.millrace.engine.InvalidConfigException;
 import io.millrace.kernels.Bfloat16;
@@ -15,11 +16,20 @@ import java.nio.ByteOrder;
  * [slot][head dim], so that both of attention's products read whole vectors. In bfloat16 two elements of one token share an
  * int: keys as [head dim / 2][slot] of elements (2 i, 2 i + 1), values as [head dim / 32][slot][16] of (i, i + head dim / 2).
  * Distinct slots may be written by distinct threads.
+ *
+ * <p>With 8 bits a number ({@link KvCacheDtype#INT8}) keys stand as [head dim][slot] and values as [slot][head dim] too, and a
+ * block's scales of a head, [slot] of its keys and [slot] of its values, in an array of their own. A token is rounded when it is
+ * written, by itself, so that its bits depend on nothing else.
  */
 final class KvPool {
+    /** Of a block and head: one for each key and each value. */
+    private static final int SCALES = 2 * Kernels.BLOCK_SIZE;
+
     private static final long MAX_ARRAY_ELEMENTS = Integer.MAX_VALUE - 8;
 
-    private final NumberFormat format;
+    private final NumberFormat format; // of the computation
+    private final boolean isInt8;
+    private final int numLayers;
     private final int numKvHeads;
     private final int headDim;
     private final int numBlocks;
@@ -27,28 +37,38 @@ final class KvPool {
     private final long bytesPerBlock;
     private final int[][] pairs;
     private final float[][] floats;
+    private final byte[][] bytes;
+    private final float[][] scales;
 
     /**
      * Allocates all of it.
      *
      * @throws InvalidConfigException if the memory is below one block or the heap cannot hold it
      */
-    KvPool(ModelSpec spec, NumberFormat format, long memoryBytes) {
+    KvPool(ModelSpec spec, NumberFormat format, KvCacheDtype dtype, long memoryBytes) {
         this.format = format;
+        this.isInt8 = dtype == KvCacheDtype.INT8;
         this.numKvHeads = spec.numKvHeads();
         this.headDim = spec.headDim();
-        this.keyElements = headDim * Kernels.BLOCK_SIZE * format.bytes() / Integer.BYTES;
+        this.keyElements =
+                isInt8 ? headDim * Kernels.BLOCK_SIZE : headDim * Kernels.BLOCK_SIZE * format.bytes() / Integer.BYTES;
         int blockElements = Math.multiplyExact(2 * keyElements, numKvHeads);
-        int layers = spec.numLayers();
-        this.bytesPerBlock = (long) layers * blockElements * Integer.BYTES;
+        this.numLayers = spec.numLayers();
+        this.bytesPerBlock = (long) numLayers
+                * (isInt8 ? blockElements + numKvHeads * SCALES * Float.BYTES : (long) blockElements * Integer.BYTES);
         this.numBlocks = numBlocks(memoryBytes, blockElements);
         checkHeap(memoryBytes);
-        boolean isHalf = format == NumberFormat.BFLOAT16;
-        pairs = isHalf ? new int[layers][] : null;
-        floats = isHalf ? null : new float[layers][];
+        boolean isHalf = format == NumberFormat.BFLOAT16 && !isInt8;
+        pairs = isHalf ? new int[numLayers][] : null;
+        floats = isHalf || isInt8 ? null : new float[numLayers][];
+        bytes = isInt8 ? new byte[numLayers][] : null;
+        scales = isInt8 ? new float[numLayers][] : null;
         try {
-            for (int layer = 0; layer < layers; layer++) {
-                if (isHalf) {
+            for (int layer = 0; layer < numLayers; layer++) {
+                if (isInt8) {
+                    bytes[layer] = new byte[numBlocks * blockElements];
+                    scales[layer] = new float[numBlocks * numKvHeads * SCALES];
+                } else if (isHalf) {
                     pairs[layer] = new int[numBlocks * blockElements];
                 } else {
                     floats[layer] = new float[numBlocks * blockElements];
@@ -112,6 +132,11 @@ final class KvPool {
         return format;
     }
 
+    /** Whether it holds 8-bit numbers, whatever the computation's format; attention has to {@link #readUnit} them. */
+    boolean isInt8() {
+        return isInt8;
+    }
+
     int numBlocks() {
         return numBlocks;
     }
@@ -147,7 +172,11 @@ final class KvPool {
         int slotInBlock = slot % Kernels.BLOCK_SIZE;
         int key = keyOffset(block, kvHead) + slotInBlock;
         int value = valueOffset(block, kvHead);
-        if (format == NumberFormat.BFLOAT16) {
+        if (isInt8) {
+            int scale = scaleOffset(block, kvHead) + slotInBlock;
+            writeInt8(layer, scale, source, sourceKey, key, Kernels.BLOCK_SIZE);
+            writeInt8(layer, scale + Kernels.BLOCK_SIZE, source, sourceValue, value + slotInBlock * headDim, 1);
+        } else if (format == NumberFormat.BFLOAT16) {
             int[] to = pairs[layer];
             int half = headDim / 2;
             for (int i = 0; i < half; i++) {
@@ -165,41 +194,70 @@ final class KvPool {
         }
     }
 
-    /** Shape of what leaves the pool. */
-    KvLayout layout() {
-        int numLayers = format == NumberFormat.BFLOAT16 ? pairs.length : floats.length;
-        return new KvLayout(numLayers, numKvHeads, headDim, Kernels.BLOCK_SIZE, format.bytes());
+    /** Rounds one token's key or value of a head, whose elements will stand a stride apart. */
+    private void writeInt8(int layer, int scaleAt, float[] source, int from, int to, int stride) {
+        int largest = 0;
+        for (int d = 0; d < headDim; d++) {
+            largest = Math.max(largest, Float.floatToRawIntBits(source[from + d]) & 0x7fffffff);
+        }
+        float scale = KvQuantizer.scale(largest, KvQuantizer.INT8_LEVELS);
+        float inverse = KvQuantizer.inverse(scale);
+        byte[] numbers = bytes[layer];
+        for (int d = 0; d < headDim; d++) {
+            numbers[to + d * stride] = KvQuantizer.round(source[from + d], inverse);
+        }
+        scales[layer][scaleAt] = scale;
     }
 
-    /** Writes one head of a block as it stands in memory, little-endian. */
+    private int scaleOffset(int block, int kvHead) {
+        return (kvHead * numBlocks + block) * SCALES;
+    }
+
+    /** Shape of what leaves the pool. */
+    KvLayout layout() {
+        return new KvLayout(numLayers, numKvHeads, headDim, Kernels.BLOCK_SIZE, isInt8 ? 1 : format.bytes());
+    }
+
+    /** Writes one head of a block as it stands in memory, little-endian; scales first where there are any. */
     void exportUnit(int layer, int block, int kvHead, byte[] target, int targetOffset) {
         int start = keyOffset(block, kvHead);
-        ByteBuffer bytes = unitBytes(target, targetOffset);
-        if (format == NumberFormat.BFLOAT16) {
-            bytes.asIntBuffer().put(pairs[layer], start, 2 * keyElements);
+        ByteBuffer unit = unitBytes(target, targetOffset);
+        if (isInt8) {
+            unit.asFloatBuffer().put(scales[layer], scaleOffset(block, kvHead), SCALES);
+            System.arraycopy(bytes[layer], start, target, targetOffset + SCALES * Float.BYTES, 2 * keyElements);
+        } else if (format == NumberFormat.BFLOAT16) {
+            unit.asIntBuffer().put(pairs[layer], start, 2 * keyElements);
         } else {
-            bytes.asFloatBuffer().put(floats[layer], start, 2 * keyElements);
+            unit.asFloatBuffer().put(floats[layer], start, 2 * keyElements);
         }
     }
 
     /** Reads back what {@link #exportUnit} wrote. */
     void importUnit(int layer, int block, int kvHead, byte[] source, int sourceOffset) {
         int start = keyOffset(block, kvHead);
-        ByteBuffer bytes = unitBytes(source, sourceOffset);
-        if (format == NumberFormat.BFLOAT16) {
-            bytes.asIntBuffer().get(pairs[layer], start, 2 * keyElements);
+        ByteBuffer unit = unitBytes(source, sourceOffset);
+        if (isInt8) {
+            unit.asFloatBuffer().get(scales[layer], scaleOffset(block, kvHead), SCALES);
+            System.arraycopy(source, sourceOffset + SCALES * Float.BYTES, bytes[layer], start, 2 * keyElements);
+        } else if (format == NumberFormat.BFLOAT16) {
+            unit.asIntBuffer().get(pairs[layer], start, 2 * keyElements);
         } else {
-            bytes.asFloatBuffer().get(floats[layer], start, 2 * keyElements);
+            unit.asFloatBuffer().get(floats[layer], start, 2 * keyElements);
         }
     }
 
     private ByteBuffer unitBytes(byte[] array, int offset) {
-        return ByteBuffer.wrap(array, offset, 2 * keyElements * Integer.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+        int size = isInt8 ? SCALES * Float.BYTES : 2 * keyElements * Integer.BYTES;
+        return ByteBuffer.wrap(array, offset, size).order(ByteOrder.LITTLE_ENDIAN);
     }
 
     /** Widens one head of a block: keys [head dim][slot], then values [slot][head dim]. */
     void readUnit(int layer, int block, int kvHead, float[] unit) {
         int key = keyOffset(block, kvHead);
+        if (isInt8) {
+            readInt8(layer, block, kvHead, unit, 0, unit, keyElements);
+            return;
+        }
         if (format != NumberFormat.BFLOAT16) {
             System.arraycopy(floats[layer], key, unit, 0, 2 * keyElements);
             return;
@@ -221,9 +279,34 @@ final class KvPool {
         }
     }
 
+    /** Widens one head of a block of 8-bit numbers to float32: keys [head dim][slot] and values [slot][head dim]. */
+    void readInt8(int layer, int block, int kvHead, float[] keys, int keysAt, float[] values, int valuesAt) {
+        byte[] numbers = bytes[layer];
+        float[] from = scales[layer];
+        int scale = scaleOffset(block, kvHead);
+        int key = keyOffset(block, kvHead);
+        for (int at = 0; at < keyElements; at += Kernels.BLOCK_SIZE) {
+            for (int slot = 0; slot < Kernels.BLOCK_SIZE; slot++) {
+                keys[keysAt + at + slot] = numbers[key + at + slot] * from[scale + slot];
+            }
+        }
+        int value = valueOffset(block, kvHead);
+        for (int slot = 0; slot < Kernels.BLOCK_SIZE; slot++) {
+            float factor = from[scale + Kernels.BLOCK_SIZE + slot];
+            int start = slot * headDim;
+            for (int d = 0; d < headDim; d++) {
+                values[valuesAt + start + d] = numbers[value + start + d] * factor;
+            }
+        }
+    }
+
     /** Stores, rounded to the pool's format, what {@link #readUnit} reads. */
     void writeUnit(int layer, int block, int kvHead, float[] unit) {
         int key = keyOffset(block, kvHead);
+        if (isInt8) {
+            writeUnitInt8(layer, block, kvHead, unit);
+            return;
+        }
         if (format != NumberFormat.BFLOAT16) {
             System.arraycopy(unit, 0, floats[layer], key, 2 * keyElements);
             return;
@@ -243,10 +326,27 @@ final class KvPool {
         }
     }
 
+    private void writeUnitInt8(int layer, int block, int kvHead, float[] unit) {
+        float[] key = new float[headDim];
+        int scale = scaleOffset(block, kvHead);
+        for (int slot = 0; slot < Kernels.BLOCK_SIZE; slot++) {
+            for (int d = 0; d < headDim; d++) {
+                key[d] = unit[d * Kernels.BLOCK_SIZE + slot];
+            }
+            writeInt8(layer, scale + slot, key, 0, keyOffset(block, kvHead) + slot, Kernels.BLOCK_SIZE);
+            int value = valueOffset(block, kvHead) + slot * headDim;
+            writeInt8(layer, scale + Kernels.BLOCK_SIZE + slot, unit, keyElements + slot * headDim, value, 1);
+        }
+    }
+
     /** Copies a block in one layer. */
     void copyBlock(int layer, int source, int destination) {
-        Object all = format == NumberFormat.BFLOAT16 ? pairs[layer] : floats[layer];
+        Object all = isInt8 ? bytes[layer] : format == NumberFormat.BFLOAT16 ? pairs[layer] : floats[layer];
         for (int head = 0; head < numKvHeads; head++) {
+            if (isInt8) {
+                float[] each = scales[layer];
+                System.arraycopy(each, scaleOffset(source, head), each, scaleOffset(destination, head), SCALES);
+            }
             System.arraycopy(all, keyOffset(source, head), all, keyOffset(destination, head), 2 * keyElements);
         }
     }

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.millrace.backend.Dtype;
+import io.millrace.backend.KvCacheDtype;
 import io.millrace.backend.KvFormat;
 import io.millrace.backend.KvLayout;
 import io.millrace.backend.KvTransfer;
@@ -27,7 +28,11 @@ class CpuKvTransferTest {
     private static final ModelSpec SPEC = MODEL.spec();
 
     private static KvPool randomPool(NumberFormat format, Random random) {
-        KvPool pool = new KvPool(SPEC, format, 1 << 20);
+        return randomPool(format, KvCacheDtype.AUTO, random);
+    }
+
+    private static KvPool randomPool(NumberFormat format, KvCacheDtype dtype, Random random) {
+        KvPool pool = new KvPool(SPEC, format, dtype, 1 << 20);
         KvLayout layout = pool.layout();
         float[] unit = new float[2 * 16 * layout.headDim()];
         for (int layer = 0; layer < layout.numLayers(); layer++) {
@@ -89,7 +94,7 @@ class CpuKvTransferTest {
     @ParameterizedTest
     @EnumSource
     void unitsHaveTheirLayout(NumberFormat format) {
-        KvPool pool = new KvPool(SPEC, format, 1 << 20);
+        KvPool pool = new KvPool(SPEC, format, KvCacheDtype.AUTO, 1 << 20);
         int headDim = SPEC.headDim();
         float[] source = new float[2 * headDim];
         source[5] = 1.5f;
@@ -163,5 +168,29 @@ class CpuKvTransferTest {
         assertEquals(kv.layout().bytes(1, KvFormat.INT8), export(kv, new int[] {0}, KvFormat.INT8).length);
         driver.close();
         assertThrows(IllegalStateException.class, () -> export(kv, new int[] {0}, KvFormat.AS_COMPUTED));
+    }
+
+    /** 8 bits in memory: as it stands and through floats the same bits come back, and rounding to 8 bits again does nothing. */
+    @ParameterizedTest
+    @EnumSource
+    void eightBitBlocksComeBack(NumberFormat number) {
+        Random random = new Random(5);
+        KvPool pool = randomPool(number, KvCacheDtype.INT8, random);
+        CpuKvTransfer kv = new CpuKvTransfer(pool, () -> {});
+        int[] from = {3, 8, 2};
+        byte[] expected = export(kv, from, KvFormat.AS_COMPUTED);
+        assertEquals(3 * pool.bytesPerBlock(), expected.length);
+        for (KvFormat format : new KvFormat[] {KvFormat.AS_COMPUTED, KvFormat.INT8}) {
+            int[] to = {20, 7, 9};
+            move(kv, from, to, format, random);
+            assertArrayEquals(expected, export(kv, to, KvFormat.AS_COMPUTED), format.optionName());
+            kv.requantize(to, 3, format);
+            assertArrayEquals(expected, export(kv, to, KvFormat.AS_COMPUTED), format.optionName());
+            for (int layer = 0; layer < SPEC.numLayers(); layer++) {
+                pool.copyBlock(layer, 8, 30);
+            }
+            int[] copied = {3, 30, 2};
+            assertArrayEquals(expected, export(kv, copied, KvFormat.AS_COMPUTED), "copied");
+        }
     }
 }

@@ -1,5 +1,6 @@
 package io.millrace.backend.cpu;
 
+import io.millrace.backend.KvCacheDtype;
 import io.millrace.backend.KvFormat;
 import io.millrace.backend.KvLayout;
 import io.millrace.backend.KvTransfer;
@@ -20,7 +21,7 @@ final class KvTransferBench {
     public static void main(String[] args) {
         ModelDirectory model = ModelDirectory.open(Path.of(args[0]));
         for (NumberFormat number : NumberFormat.values()) {
-            KvPool pool = new KvPool(model.spec(), number, 512L << 20);
+            KvPool pool = new KvPool(model.spec(), number, KvCacheDtype.AUTO, 512L << 20);
             KvTransfer kv = new CpuKvTransfer(pool, () -> {});
             for (KvFormat format : KvFormat.values()) {
                 measure(number, kv, format);

@@ -3,6 +3,7 @@ package io.millrace.backend.cpu;
 import io.millrace.backend.BackendConfig;
 import io.millrace.backend.BatchInput;
 import io.millrace.backend.Dtype;
+import io.millrace.backend.KvCacheDtype;
 import io.millrace.backend.LogitsRow;
 import io.millrace.backend.StepOutput;
 import io.millrace.kernels.Bfloat16;
@@ -61,8 +62,19 @@ final class StepDriver implements AutoCloseable {
     }
 
     StepDriver(ModelDirectory model, Dtype dtype, int numThreads, Kernels kernels, RopeSpec rope) {
+        this(model, dtype, KvCacheDtype.AUTO, numThreads, kernels, rope);
+    }
+
+    StepDriver(
+            ModelDirectory model,
+            Dtype dtype,
+            KvCacheDtype kvCacheDtype,
+            int numThreads,
+            Kernels kernels,
+            RopeSpec rope) {
         vocabSize = model.spec().vocabSize();
-        BackendConfig config = config(model, dtype, numThreads, 64L << 20);
+        BackendConfig config = new BackendConfig(
+                model, dtype, 16, 64L << 20, 1024, 256, 2048, numThreads, LogprobsMode.RAW_LOGPROBS, kvCacheDtype);
         NumberFormat format = CpuBackendProvider.chooseFormat(config, OneDnn.hasBfloat16());
         backend = CpuBackend.open(
                 config,

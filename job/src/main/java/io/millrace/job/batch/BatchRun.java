@@ -119,6 +119,7 @@ public final class BatchRun {
         facts.put("model content (fingerprint)", model.fingerprint());
         facts.put("--device", options.engine().device());
         facts.put("--dtype", options.engine().dtype().optionName());
+        facts.put("--kv-cache-dtype", options.engine().kvCacheDtype().optionName());
         facts.put("--max-model-len", Integer.toString(options.engine().maxModelLen()));
         facts.put("--kv-cache-memory-bytes", Long.toString(options.engine().kvCacheMemoryBytes()));
         facts.put("--block-size", Integer.toString(options.engine().blockSize()));

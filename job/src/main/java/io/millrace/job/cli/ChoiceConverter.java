@@ -1,6 +1,7 @@
 package io.millrace.job.cli;
 
 import io.millrace.backend.Dtype;
+import io.millrace.backend.KvCacheDtype;
 import io.millrace.backend.KvFormat;
 import io.millrace.connect.RecordFormat;
 import io.millrace.connect.kafka.KafkaPromptsOptions.StartFrom;
@@ -52,6 +53,13 @@ abstract class ChoiceConverter<E extends Enum<E>> implements ITypeConverter<E>, 
     static final class OfDtype extends ChoiceConverter<Dtype> {
         OfDtype() {
             super(Dtype.values(), Dtype::optionName);
+        }
+    }
+
+    /** {@code --kv-cache-dtype}. */
+    static final class OfKvCacheDtype extends ChoiceConverter<KvCacheDtype> {
+        OfKvCacheDtype() {
+            super(KvCacheDtype.values(), KvCacheDtype::optionName);
         }
     }
 
