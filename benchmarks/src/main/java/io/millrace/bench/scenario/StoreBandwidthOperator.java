@@ -51,7 +51,7 @@ final class StoreBandwidthOperator extends AbstractStreamOperator<Long> implemen
         return environment.getStreamGraph().getJobGraph();
     }
 
-    /** The latest job's result. */
+    /** The latest job's result, once; null while there is none. */
     static StoreBandwidth.Rates takeResult() {
         return RESULT.getAndSet(null);
     }

@@ -14,34 +14,40 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * 60 questions over 12 documents, shuffled, through the whole job, with KV memory for three documents: without a tier, with
- * one in Flink's state, with one on local disk.
+ * Five questions about every document, shuffled, through the whole job, with KV memory for a quarter of the documents (12 of
+ * 1,024 tokens, memory for three; fewer unless a report is wanted): without a tier, with one in Flink's state, with one on
+ * local disk.
  */
 final class TierFlinkPart {
-    private static final int NUM_DOCUMENTS = 12;
     private static final int DOCUMENT_TOKENS = 1024;
-    private static final int NUM_QUESTIONS = 60;
+    private static final int QUESTIONS_PER_DOCUMENT = 5;
     private static final int QUESTION_TOKENS = 24;
     private static final int NEW_TOKENS = 16;
     private static final int NUM_SLOTS = 3;
-    private static final int NUM_DOCUMENTS_IN_MEMORY = 3;
+    private static final int DOCUMENTS_PER_ONE_IN_MEMORY = 4;
     private static final TierConfig FROM_FIRST_USE =
             new TierConfig(KvFormat.AS_COMPUTED, TierConfig.DEFAULT_CHUNK_TOKENS, true, 256L << 20, 10_000);
 
     private final BenchSettings settings;
     private final Report report;
+    private final int numDocuments;
+    private final int numQuestions;
+    private final int numDocumentsInMemory;
 
     TierFlinkPart(BenchSettings settings, Report report) {
         this.settings = settings;
         this.report = report;
+        numDocuments = settings.pick(4, 12);
+        numQuestions = numDocuments * QUESTIONS_PER_DOCUMENT;
+        numDocumentsInMemory = numDocuments / DOCUMENTS_PER_ONE_IN_MEMORY;
     }
 
     void run() throws InterruptedException {
         int numRounds = settings.pick(1, 3);
         report.config(
                 "questions",
-                NUM_QUESTIONS + " over " + NUM_DOCUMENTS + " documents of " + DOCUMENT_TOKENS
-                        + " tokens, KV memory for " + NUM_DOCUMENTS_IN_MEMORY + ", stored from the first use");
+                numQuestions + " over " + numDocuments + " documents of " + DOCUMENT_TOKENS
+                        + " tokens, KV memory for " + numDocumentsInMemory + ", stored from the first use");
         Map<TierKind, Figures> figures = new EnumMap<>(TierKind.class);
         for (TierKind kind : TierKind.values()) {
             figures.put(kind, new Figures());
@@ -76,22 +82,23 @@ final class TierFlinkPart {
                 : List.of(TierKind.DISK, TierKind.STATE, TierKind.NONE);
     }
 
-    private static DocumentQuestions questions(long seed) {
+    private DocumentQuestions questions(long seed) {
         try {
             return DocumentQuestions.of(
-                    NUM_DOCUMENTS, DOCUMENT_TOKENS, NUM_QUESTIONS, QUESTION_TOKENS, NEW_TOKENS, seed);
+                    numDocuments, DOCUMENT_TOKENS, numQuestions, QUESTION_TOKENS, NEW_TOKENS, seed);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
     }
 
     private Answered serve(TierKind kind, DocumentQuestions questions) throws InterruptedException {
+        int numSlots = Math.min(NUM_SLOTS, numDocumentsInMemory);
         int perSlot = QUESTION_TOKENS + NEW_TOKENS + 2 * EngineSession.BLOCK_SIZE;
-        long numKvTokens = (long) NUM_DOCUMENTS_IN_MEMORY * (DOCUMENT_TOKENS + perSlot);
+        long numKvTokens = (long) numDocumentsInMemory * (DOCUMENT_TOKENS + perSlot);
         EngineConfig engine = EngineSession.config(
                 settings,
                 new EngineSession.Options(
-                        NUM_SLOTS, numKvTokens, true, true, kind == TierKind.NONE ? null : FROM_FIRST_USE, null));
+                        numSlots, numKvTokens, true, true, kind == TierKind.NONE ? null : FROM_FIRST_USE, null));
         try (QuestionsJob job = new QuestionsJob(
                 settings.home().resolve("questions-" + ProcessHandle.current().pid()), kind)) {
             return job.answer(engine, kind, questions);
@@ -99,7 +106,7 @@ final class TierFlinkPart {
     }
 
     /** One kind's rounds. */
-    private static final class Figures {
+    private final class Figures {
         final Samples seconds = new Samples();
         final Samples ttft = new Samples();
         final Samples prompt = new Samples();
@@ -127,7 +134,7 @@ final class TierFlinkPart {
                     kind.optionName(),
                     seconds.count(),
                     seconds.median(),
-                    NUM_QUESTIONS / seconds.median(),
+                    numQuestions / seconds.median(),
                     ttft.median(),
                     prompt.median(),
                     computed.median(),

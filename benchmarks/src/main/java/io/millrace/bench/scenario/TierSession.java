@@ -10,8 +10,10 @@ import io.millrace.prefix.PrefixStore;
 import io.millrace.prefix.TierConfig;
 import io.millrace.sampling.LogprobsMode;
 import io.millrace.sampling.SamplingParams;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
 
@@ -24,7 +26,10 @@ final class TierSession implements AutoCloseable {
     private final InferenceEngine engine;
     private final Workload workload;
     private final int maxNumBatchedTokens;
+    private final Map<String, Integer> others = new HashMap<>(); // tokens of each that has not ended
     private long numMeasured;
+    private long numOthersSubmitted;
+    private long numOthersDone; // tokens
 
     /**
      * What shapes the engine.
@@ -80,18 +85,19 @@ final class TierSession implements AutoCloseable {
         String id = MEASURED + numMeasured++;
         ComputeCurve curve = new ComputeCurve();
         long computedBefore = stats().numPromptTokens();
-        long othersComputed = 0;
+        long othersBefore = numOthersDone;
         long start = System.nanoTime();
         engine.submit(request(id, prompt, 0));
         SampleDelta first = null;
         double seconds = 0;
-        for (int step = 0; first == null; step++) {
-            if (numOthers > 0) {
-                engine.submit(request(id + "-other-" + step, workload.prompt(numOthers), -1));
+        while (first == null) {
+            // A step may leave some of the others' tokens to the next one, which then has the fewer new ones.
+            if (numOthers > numOthersLeft()) {
+                submitOther(numOthers - numOthersLeft());
             }
             StepReport report = stepOrWait();
             seconds = (System.nanoTime() - start) / 1e9;
-            othersComputed += report == null ? 0 : numOthers;
+            long othersComputed = numOthersDone - othersBefore;
             curve.add((int) (stats().numPromptTokens() - computedBefore - othersComputed), seconds);
             first = report == null ? null : find(report, id);
         }
@@ -101,6 +107,16 @@ final class TierSession implements AutoCloseable {
                     + first.finished().numCachedTokens() + " tokens were still in memory");
         }
         return new FirstToken(seconds, first.finished().numTierTokens(), curve);
+    }
+
+    private int numOthersLeft() {
+        return others.values().stream().mapToInt(Integer::intValue).sum();
+    }
+
+    private void submitOther(int numTokens) {
+        String id = "other-" + numMeasured + "-" + numOthersSubmitted++;
+        others.put(id, numTokens);
+        engine.submit(request(id, workload.prompt(numTokens), -1));
     }
 
     private static SampleDelta find(StepReport report, String id) {
@@ -157,6 +173,10 @@ final class TierSession implements AutoCloseable {
             throw new IllegalStateException("the engine refused a bench's request: "
                     + report.failures().get(0).message() + "; "
                     + report.failures().get(0).remedy());
+        }
+        for (SampleDelta delta : report.deltas()) {
+            Integer numTokens = others.remove(delta.requestId());
+            numOthersDone += numTokens == null ? 0 : numTokens;
         }
         return report;
     }

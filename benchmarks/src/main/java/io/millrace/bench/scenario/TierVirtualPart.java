@@ -191,6 +191,7 @@ final class TierVirtualPart {
                 "mean_over_io",
                 "mean_over_compute",
                 "mean_over_ideal",
+                "mean_own_share_over_given",
                 "worst_over_ideal",
                 "worst_over_fluid_ideal",
                 "worst_share_of_limit",
@@ -213,6 +214,7 @@ final class TierVirtualPart {
         row.add(mean(results, VirtualResult::overIo));
         row.add(mean(results, VirtualResult::overCompute));
         row.add(mean(results, VirtualResult::overIdeal));
+        row.add(mean(results, result -> result.computedShare() / result.cell().computeShare()));
         row.add(worst(results, VirtualResult::overIdeal).overIdeal());
         row.add(worst(results, VirtualResult::overFluidIdeal).overFluidIdeal());
         row.add(worst(results, VirtualResult::shareOfLimit).shareOfLimit());
@@ -287,7 +289,8 @@ final class TierVirtualPart {
                 "over_ideal",
                 "share_of_limit",
                 "over_io",
-                "over_compute");
+                "over_compute",
+                "own_share");
         addWorst(table, "limit", worst(results, VirtualResult::shareOfLimit));
         addWorst(table, "ideal", worst(results, VirtualResult::overIdeal));
         addWorst(table, "single resource", worst(results, result -> -result.overBetter()));
@@ -322,7 +325,8 @@ final class TierVirtualPart {
                 result.overIdeal(),
                 result.shareOfLimit(),
                 result.overIo(),
-                result.overCompute());
+                result.overCompute(),
+                result.computedShare());
     }
 
     private static double mean(List<VirtualResult> results, Function<VirtualResult, Double> value) {

@@ -81,6 +81,7 @@ public record Fluctuation(VirtualCell cell, long seed) {
                 Math.max(1.08 * ideal, ideal + chunk),
                 io[numChunks] + lastStep,
                 compute[numChunks] + lastToken,
-                outcome.numLoadedTokens());
+                outcome.numLoadedTokens(),
+                VirtualResult.computedShare(cell, outcome));
     }
 }

@@ -29,6 +29,7 @@ public final class VirtualBackend implements Backend, KvTransfer {
     private final KvLayout layout;
     private final long[] slotHashes; // [block × blockSize + offset]
     private long measuredHash;
+    private long numOtherTokens;
 
     /**
      * A device.
@@ -94,8 +95,15 @@ public final class VirtualBackend implements Backend, KvTransfer {
         }
         if (input.tokenIds()[end - 1] >= FIRST_MEASURED_ID) {
             measuredHash = hash;
+        } else {
+            numOtherTokens += end - from;
         }
         return seconds;
+    }
+
+    /** Tokens computed of the requests that fill the steps. */
+    public long numOtherTokens() {
+        return numOtherTokens;
     }
 
     /** KV of the last token computed of a measured prompt. */

@@ -11,6 +11,7 @@ package io.millrace.bench.tier;
  * @param ioAloneSeconds by loading alone
  * @param computeAloneSeconds by computing alone
  * @param numLoadedTokens of the prompt, used from the store
+ * @param computedShare of the tokens computed meanwhile, the prompt's own
  */
 public record VirtualResult(
         VirtualCell cell,
@@ -20,7 +21,14 @@ public record VirtualResult(
         double limitSeconds,
         double ioAloneSeconds,
         double computeAloneSeconds,
-        int numLoadedTokens) {
+        int numLoadedTokens,
+        double computedShare) {
+
+    /** The share of the prompt's own tokens in what a run computed. */
+    static double computedShare(VirtualCell cell, VirtualRun.Outcome outcome) {
+        double own = cell.numTokens() + 1.0 - outcome.numLoadedTokens();
+        return own / (own + outcome.numOtherTokens());
+    }
 
     static VirtualResult of(VirtualCell cell, ComputeCosts costs, VirtualRun.Outcome outcome) {
         return new VirtualResult(
@@ -31,7 +39,8 @@ public record VirtualResult(
                 cell.limitSeconds(costs),
                 cell.ioAloneSeconds(costs),
                 cell.computeAloneSeconds(costs),
-                outcome.numLoadedTokens());
+                outcome.numLoadedTokens(),
+                computedShare(cell, outcome));
     }
 
     public double overIdeal() {

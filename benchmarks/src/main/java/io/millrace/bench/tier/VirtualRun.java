@@ -53,8 +53,9 @@ public final class VirtualRun {
      * @param seconds until the first token
      * @param numLoadedTokens of the prompt, used from the store
      * @param numSteps of the engine
+     * @param numOtherTokens of the requests that filled the steps
      */
-    public record Outcome(long startNanos, double seconds, int numLoadedTokens, long numSteps) {}
+    public record Outcome(long startNanos, double seconds, int numLoadedTokens, long numSteps, long numOtherTokens) {}
 
     /**
      * What came of a stored prompt and the short ones behind it.
@@ -135,7 +136,7 @@ public final class VirtualRun {
         TierConfig tier = loadingLast ? tier(false) : tier(false).inOrderOfService();
         VirtualBackend backend = new VirtualBackend(clock, costs, NUM_BLOCKS, BLOCK_SIZE);
         try (InferenceEngine engine = InferenceEngine.over(config().withTier(tier), MODEL, backend, store, clock)) {
-            serve(engine, "warm-up", prompt(WARM_UP_TOKENS, WARM_UP_SEED), () -> 0);
+            serve(engine, backend, "warm-up", prompt(WARM_UP_TOKENS, WARM_UP_SEED), () -> 0);
             drain(engine);
             long start = clock.getAsLong();
             engine.submit(new Request(MEASURED, stored, firstTokenOnly()));
@@ -157,19 +158,21 @@ public final class VirtualRun {
         EngineConfig config = config().withTier(store == null ? null : tier(storeFirstUse));
         try (InferenceEngine engine = InferenceEngine.over(config, MODEL, backend, store, clock)) {
             // A stored prompt of its own teaches the engine what steps and loads take: it is not only just started.
-            serve(engine, "warm-up", prompt(WARM_UP_TOKENS, WARM_UP_SEED), numOtherTokens);
+            serve(engine, backend, "warm-up", prompt(WARM_UP_TOKENS, WARM_UP_SEED), numOtherTokens);
             drain(engine);
             long start = clock.getAsLong();
             long stepsBefore = engine.stats().numSteps();
-            SampleDelta first = serve(engine, MEASURED, prompt, numOtherTokens);
+            long othersBefore = backend.numOtherTokens();
+            SampleDelta first = serve(engine, backend, MEASURED, prompt, numOtherTokens);
             double seconds = (clock.getAsLong() - start) / 1e9;
             long numSteps = engine.stats().numSteps() - stepsBefore;
+            long numOthers = backend.numOtherTokens() - othersBefore;
             if (backend.measuredHash() != VirtualBackend.hashOf(prompt)) {
                 throw new IllegalStateException(
                         "the first token was drawn from KV of another prefix than the prompt's");
             }
             drain(engine);
-            return new Outcome(start, seconds, first.finished().numTierTokens(), numSteps);
+            return new Outcome(start, seconds, first.finished().numTierTokens(), numSteps, numOthers);
         }
     }
 
@@ -178,14 +181,18 @@ public final class VirtualRun {
                 KvFormat.AS_COMPUTED, VirtualCell.CHUNK_TOKENS, storeFirstUse, BUFFER_BYTES, LOAD_TIMEOUT_MILLIS);
     }
 
-    private SampleDelta serve(InferenceEngine engine, String id, int[] prompt, IntSupplier numOtherTokens) {
+    private SampleDelta serve(
+            InferenceEngine engine, VirtualBackend backend, String id, int[] prompt, IntSupplier numOtherTokens) {
+        long numSubmitted = backend.numOtherTokens();
         engine.submit(new Request(id, prompt, firstTokenOnly()));
         SampleDelta first = null;
         while (first == null) {
             clock.advance(0);
-            int others = numOtherTokens.getAsInt();
+            // A step may leave some of the others' tokens to the next one, which then has the fewer new ones.
+            long others = numOtherTokens.getAsInt() - (numSubmitted - backend.numOtherTokens());
             if (others > 0) {
-                engine.submit(other(others, -1));
+                engine.submit(other((int) others, -1));
+                numSubmitted += others;
             }
             first = step(engine, id);
         }
