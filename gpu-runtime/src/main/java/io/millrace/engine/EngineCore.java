@@ -164,6 +164,10 @@ final class EngineCore {
     StepReport step() {
         if (tier != null) {
             tier.beforeSchedule();
+            if (deltas.isEmpty() && failures.isEmpty() && tier.isWorthWaiting(config.maxNumBatchedTokens())) {
+                tier.afterSchedule();
+                return null;
+            }
         }
         if (speculation != null) {
             speculation.propose(scheduler.running(), tokensLeft);

@@ -214,8 +214,14 @@ final class ChunkLoads implements PrefixStore.Answers {
                 return;
             }
             tickets.remove(ticket);
-            news.add(new News(asked.load(), FIND, numChunks, null, null, null));
+            PrefixLoad load = asked.load();
+            news.add(new News(load, FIND, numChunks, null, null, null));
+            // The disk need not wait for the end of a step; until then nobody knows whether there are blocks.
+            for (int chunk = Math.min(numChunks, load.keys().size()) - 1; chunk >= load.numCached(); chunk--) {
+                wanted.add(new Wanted(load, chunk, true));
+            }
         }
+        ask();
         signal.run();
     }
 

@@ -2,6 +2,7 @@ package io.millrace.prefix;
 
 import io.millrace.prefix.ChunkLoads.Wanted;
 import io.millrace.prefix.PrefixLoad.ChunkState;
+import io.millrace.scheduler.PromptLimits;
 import io.millrace.scheduler.ScheduledBatch;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -19,10 +20,22 @@ final class LoadPlanner {
 
     private static final long SHORTEST_WAIT_NANOS = 100_000L;
 
+    /** How long a step waits for the answer to a find that was just asked for. */
+    private static final long FIND_GRACE_NANOS = 500_000L;
+
+    // Short steps, and short waits instead of a step, cost throughput: eight at once, then one of five steps.
+    private static final int MAX_SHORT_STEPS = 8;
+    private static final double SHORT_STEPS_PER_STEP = 0.2;
+    private static final int SHORTEST_PART_OF_BUDGET = 32;
+    private static final int MAX_SHORT_STEPS_BEFORE_ADMISSION = 2;
+    private static final double MIN_GAIN = 0.95; // of a full step
+    private static final double MARGIN = 1.02; // so that the step ends behind the last answer, not just before
+
     private final int chunkTokens;
     private final ChunkLoads loads;
     private final ComputeRate compute;
     private final MeetingPlan plan;
+    private double shortSteps = MAX_SHORT_STEPS; // that may be planned
     private final Set<ChunkKey> claims = new HashSet<>();
     private final Set<TierSequence> followers = new HashSet<>();
     private long now;
@@ -30,6 +43,9 @@ final class LoadPlanner {
     private boolean uncertain;
     private int numAhead;
     private long wakeNanos;
+    private TierSequence waitingFor; // instead of a step; null if there is no such wait
+    private boolean waitingForFind;
+    private long waitUntil; // the end of the wait that was begun last
 
     LoadPlanner(int chunkTokens, ChunkLoads loads, ComputeRate compute) {
         this.chunkTokens = chunkTokens;
@@ -83,6 +99,140 @@ final class LoadPlanner {
         return false;
     }
 
+    /**
+     * How long the step is to be: the first of the loading prefixes that run should neither wait behind other prompts for a
+     * chunk that is there already, nor for the answer to what is stored. Others keep their share of what is computed.
+     *
+     * @param numOtherTokens tokens of other prompts that the step would compute
+     */
+    PromptLimits promptLimits(List<TierSequence> active, int budget, int numOtherTokens, ScheduledBatch batch) {
+        PromptLimits limits = null;
+        if (shortSteps >= 1 && numOtherTokens > 0 && compute.isKnown()) {
+            for (int i = 0; i < active.size() && limits == null; i++) {
+                TierSequence each = active.get(i);
+                if (each.load.isFinding() && now - each.waitingSince < FIND_PATIENCE_NANOS) {
+                    limits = limits(0, 0, budget, numOtherTokens);
+                } else if (mayHurryFor(each)) {
+                    limits = limitsToMeeting(each, budget, numOtherTokens, batch);
+                    each.numShortStepsBeforeAdmission += limits == null || each.sequence.isRunning() ? 0 : 1;
+                    break;
+                }
+            }
+        }
+        if (limits == null) {
+            return new PromptLimits(budget, budget);
+        }
+        shortSteps--;
+        return limits;
+    }
+
+    /** Notes that a step was run. */
+    void observeStep() {
+        shortSteps = Math.min(MAX_SHORT_STEPS, shortSteps + SHORT_STEPS_PER_STEP);
+    }
+
+    private static boolean mayHurryFor(TierSequence each) {
+        return !each.load.isFinding()
+                && (each.sequence.isRunning() || each.numShortStepsBeforeAdmission < MAX_SHORT_STEPS_BEFORE_ADMISSION);
+    }
+
+    /**
+     * Whether the step had better wait a moment: for what is stored of a prompt that has just come, or for chunks that are
+     * there sooner than the shortest step would take.
+     *
+     * @param budget of a step
+     * @param numOtherTokens tokens of other prompts that the step would compute
+     */
+    boolean isWorthWaiting(List<TierSequence> active, int budget, int numOtherTokens) {
+        TierSequence before = waitingFor;
+        boolean findBefore = waitingForFind;
+        waitingFor = null;
+        long nanos = nanosWorthWaiting(active, budget, numOtherTokens);
+        if (nanos <= 0) {
+            waitingFor = null;
+            return false;
+        }
+        if (waitingFor == before && waitingForFind == findBefore) {
+            nanos = Math.min(nanos, waitUntil - now); // a wait that was begun is not made longer
+        } else if (shortSteps >= 1) {
+            shortSteps--;
+            waitUntil = now + nanos;
+        } else {
+            nanos = 0;
+        }
+        if (nanos <= 0) {
+            return false;
+        }
+        wakeNanos = Math.min(wakeNanos, now + nanos);
+        return true;
+    }
+
+    private long nanosWorthWaiting(List<TierSequence> active, int budget, int numOtherTokens) {
+        for (int i = 0; i < active.size(); i++) {
+            TierSequence each = active.get(i);
+            if (each.load.isFinding()) {
+                waitingFor = each;
+                waitingForFind = true;
+                return each.waitingSince + FIND_GRACE_NANOS - now;
+            }
+            if (mayHurryFor(each) && numOtherTokens > 0 && compute.isKnown()) {
+                addChunksNotAtHand(each, pointer(each));
+                double nanos = forecast.nanos(plan.numChunks());
+                double shortest = compute.nanos(Math.max(1, budget / SHORTEST_PART_OF_BUDGET), 0);
+                waitingFor = each;
+                waitingForFind = false;
+                return plan.numChunks() == 0 || nanos > shortest ? 0 : (long) Math.ceil(MARGIN * nanos);
+            }
+        }
+        return 0;
+    }
+
+    /** Where a sequence is, or will be at least once it has blocks. */
+    private int pointer(TierSequence each) {
+        return each.sequence.isRunning() ? each.sequence.numComputedTokens() : each.load.numCached() * chunkTokens;
+    }
+
+    /** Limits of a step that ends when computing and loading of a prefix meet; null if that is not in this step. */
+    private PromptLimits limitsToMeeting(TierSequence each, int budget, int numOtherTokens, ScheduledBatch batch) {
+        int first = pointer(each);
+        addChunksNotAtHand(each, first);
+        int numOwnTokens = budget - numOtherTokens;
+        double scale = numOwnTokens == 0 ? Double.POSITIVE_INFINITY : (double) budget / numOwnTokens;
+        plan.plan(
+                1 << 30, // as if others had their share of every token
+                (from, count) -> compute.nanos(scale * count, ComputeRate.sumPositions(from, from + count)),
+                forecast,
+                0);
+        int numTokens = plan.numTokensToCompute();
+        double begun = compute.nanos(batch.numTokens(), batch.sumPositions());
+        double tokenNanos = compute.nanos(1, 0);
+        double own = compute.nanos(numTokens, ComputeRate.sumPositions(first, first + numTokens));
+        double othersNanos = MARGIN * plan.nanos() - begun - own;
+        double fullNanos = begun + own + numOtherTokens * tokenNanos;
+        if (plan.numLoaded() == 0 || numTokens > numOwnTokens || begun + own + othersNanos > MIN_GAIN * fullNanos) {
+            return null;
+        }
+        return limits(numTokens, (int) Math.ceil(othersNanos / tokenNanos), budget, numOtherTokens);
+    }
+
+    /** A step of at least a part of the budget, of which so many tokens are reserved; null if it would not be shorter. */
+    private static PromptLimits limits(int numReserved, int numOthers, int budget, int numOtherTokens) {
+        int shortest = Math.max(1, budget / SHORTEST_PART_OF_BUDGET) - numReserved;
+        int others = Math.max(Math.max(0, numOthers), shortest);
+        return others >= numOtherTokens ? null : new PromptLimits(others + numReserved, others);
+    }
+
+    private void addChunksNotAtHand(TierSequence each, int first) {
+        PrefixLoad load = each.load;
+        plan.begin(first);
+        for (int chunk = first / chunkTokens; chunk < load.numStored(); chunk++) {
+            ChunkState state = load.state(chunk);
+            if (state == ChunkState.STORED || state == ChunkState.MISSING) {
+                plan.add(chunk, state == ChunkState.STORED);
+            }
+        }
+    }
+
     boolean isFollower(TierSequence each) {
         return followers.contains(each);
     }
@@ -119,13 +269,7 @@ final class LoadPlanner {
 
     private int endBesideLoads(TierSequence each, int first, int maxEnd, ScheduledBatch batch) {
         PrefixLoad load = each.load;
-        plan.begin(first);
-        for (int chunk = first / chunkTokens; chunk < load.numStored(); chunk++) {
-            ChunkState state = load.state(chunk);
-            if (state == ChunkState.STORED || state == ChunkState.MISSING) {
-                plan.add(chunk, state == ChunkState.STORED);
-            }
-        }
+        addChunksNotAtHand(each, first);
         int maxStepTokens = maxEnd > first ? maxEnd - first : chunkTokens;
         if (plan.numChunks() > 0 && plan.chunk(0) > first / chunkTokens) {
             wakeNanos = now; // the next chunk is at hand and moves the sequence on before the next step

@@ -21,7 +21,7 @@ final class MeetingPlan {
     private int numUnloadable; // this many must be computed
     private int pointer;
     private int numComputed;
-    private double computeNanos;
+    private double nanos;
 
     MeetingPlan(int chunkTokens) {
         this.chunkTokens = chunkTokens;
@@ -33,7 +33,6 @@ final class MeetingPlan {
         numChunks = 0;
         numUnloadable = 0;
         numComputed = 0;
-        computeNanos = 0;
     }
 
     /** Adds a chunk that is not at hand, in ascending order. */
@@ -58,7 +57,6 @@ final class MeetingPlan {
     void plan(int maxStepTokens, StepCost cost, LoadRate.Forecast loads, int numAhead) {
         double best = Double.POSITIVE_INFINITY;
         int bestComputed = numChunks;
-        double bestComputeNanos = Double.POSITIVE_INFINITY;
         double fullSteps = 0;
         int stepFirst = pointer; // of the step that is being filled
         int stepTokens = 0;
@@ -95,11 +93,10 @@ final class MeetingPlan {
             if (time < best * (1 - 1e-9)) {
                 best = time;
                 bestComputed = x;
-                bestComputeNanos = compute;
             }
         }
         numComputed = bestComputed;
-        computeNanos = bestComputeNanos;
+        nanos = best;
     }
 
     /** Chunks not at hand. */
@@ -122,9 +119,18 @@ final class MeetingPlan {
         return numChunks - numComputed;
     }
 
-    /** Until computing has met loading; with nothing to compute, 0. */
-    double computeNanos() {
-        return computeNanos;
+    /** Until the later of the two sides has ended. */
+    double nanos() {
+        return nanos;
+    }
+
+    /** Tokens of the chunks that are to be computed. */
+    int numTokensToCompute() {
+        int count = 0;
+        for (int i = 0; i < numComputed; i++) {
+            count += (chunks[i] + 1) * chunkTokens - Math.max(pointer, chunks[i] * chunkTokens);
+        }
+        return count;
     }
 
     /**

@@ -6,6 +6,7 @@ import io.millrace.prefix.ChunkLoads.News;
 import io.millrace.prefix.PrefixLoad.ChunkState;
 import io.millrace.prefix.TierStats.Restore;
 import io.millrace.scheduler.LowerTier;
+import io.millrace.scheduler.PromptLimits;
 import io.millrace.scheduler.ScheduledBatch;
 import io.millrace.scheduler.ScheduledSequence;
 import io.millrace.scheduler.Scheduler;
@@ -137,6 +138,11 @@ public final class PrefixTier implements LowerTier {
         planner.begin(active, clock.getAsLong());
     }
 
+    /** Whether the step had better wait a moment for an answer, until {@link #wakeNanos} at the latest. */
+    public boolean isWorthWaiting(int budget) {
+        return !active.isEmpty() && planner.isWorthWaiting(active, budget, scheduler.numOtherPromptTokens(budget));
+    }
+
     /** Asks for what the planned step leaves to be loaded. */
     public void afterSchedule() {
         if (!active.isEmpty()) {
@@ -160,6 +166,7 @@ public final class PrefixTier implements LowerTier {
                 noteProgress(part);
             }
         }
+        planner.observeStep();
         compute.observe(batch.numTokens(), sumPositions, numPromptTokens, nanos);
         if (store != null) {
             exports.afterStep(nanos);
@@ -202,6 +209,16 @@ public final class PrefixTier implements LowerTier {
                 chunkNanos == 0 ? 0 : 1e9 * codec.chunkBytes() / chunkNanos,
                 compute.tokensPerSecond(),
                 store.stats());
+    }
+
+    @Override
+    public boolean isLoading() {
+        return !active.isEmpty();
+    }
+
+    @Override
+    public PromptLimits promptLimits(int budget, int numOtherTokens, ScheduledBatch batch) {
+        return planner.promptLimits(active, budget, numOtherTokens, batch);
     }
 
     @Override

@@ -31,6 +31,9 @@ final class TierSequence {
     int numComputedBeside; // of the stored prefix, since it was given blocks
     boolean restoring; // preempted, and not yet back where it was
 
+    /** Steps that were cut short for it before it had blocks: only a few, as nobody knows when it will have them. */
+    int numShortStepsBeforeAdmission;
+
     // The plan of the current step.
     boolean planned;
     int stepEnd;

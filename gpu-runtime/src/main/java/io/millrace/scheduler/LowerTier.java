@@ -19,11 +19,34 @@ public interface LowerTier {
         }
 
         @Override
+        public boolean isLoading() {
+            return false;
+        }
+
+        @Override
+        public PromptLimits promptLimits(int budget, int numOtherTokens, ScheduledBatch batch) {
+            return new PromptLimits(budget, budget);
+        }
+
+        @Override
         public void admitted(Sequence sequence) {}
 
         @Override
         public void preempting(Sequence sequence) {}
     };
+
+    /** Whether anything is being loaded. */
+    boolean isLoading();
+
+    /**
+     * How much of prompts the step is to compute, so that it ends when a load has brought what is missing; asked only while
+     * something is loading.
+     *
+     * @param budget tokens left of the step's budget
+     * @param numOtherTokens tokens of other prompts that wait to be computed, as far as they fit into the budget
+     * @param batch what the step computes already
+     */
+    PromptLimits promptLimits(int budget, int numOtherTokens, ScheduledBatch batch);
 
     /** Whether a waiting sequence of a group whose prefix is being loaded is to be given blocks now. */
     boolean mayAdmit(Sequence sequence);

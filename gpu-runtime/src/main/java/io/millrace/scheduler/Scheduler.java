@@ -87,9 +87,36 @@ public final class Scheduler {
         long preemptionsBefore = numPreemptions;
         serveRunning();
         boolean mayAdmit = numPreemptions == preemptionsBefore;
+        if (!tier.isLoading()) {
+            servePrefills(mayAdmit, false);
+            return batch;
+        }
+        PromptLimits limits = tier.promptLimits(budget, numOtherPromptTokens(budget), batch);
+        int numReserved = limits.maxTokens() - limits.maxOtherTokens();
+        budget = limits.maxOtherTokens();
         mayAdmit = servePrefills(mayAdmit, false);
+        budget += numReserved;
         servePrefills(mayAdmit, true);
         return batch;
+    }
+
+    /** Tokens of prompts that are not being loaded and wait to be computed, as far as they fit into so many. */
+    public int numOtherPromptTokens(int maxTokens) {
+        int count = 0;
+        for (int g = 0; g < groups.size() && count < maxTokens; g++) {
+            SequenceGroup group = groups.get(g);
+            if (group.isLoadingPrefix()) {
+                continue;
+            }
+            boolean running = false;
+            for (Sequence sequence : group.sequences()) {
+                running |= sequence.isRunning();
+                count +=
+                        sequence.isRunning() && sequence.numUncomputedTokens() > 1 ? sequence.numUncomputedTokens() : 0;
+            }
+            count += running ? 0 : group.sequences().get(0).numTokens();
+        }
+        return Math.min(maxTokens, count);
     }
 
     /** Takes the proposals of a sequence at its place in the planned batch out; the rest of the batch stays valid. */

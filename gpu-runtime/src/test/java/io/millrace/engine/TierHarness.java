@@ -5,8 +5,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.millrace.backend.BatchInput;
 import io.millrace.backend.fake.FakeModel;
 import io.millrace.prefix.InMemoryPrefixStore;
+import io.millrace.sampling.SamplingParams;
 import java.util.LinkedHashMap;
 import java.util.Optional;
+import java.util.Random;
 import java.util.function.LongSupplier;
 
 /** An engine with a prefix store on a clock that the test keeps: steps take what their tokens take, loads what the store says. */
@@ -28,6 +30,8 @@ final class TierHarness implements AutoCloseable {
     double nanosPerToken = 1_000_000;
     double nanosPerPosition = 0;
     int numWaits;
+    long numTokensBelow; // computed tokens of ids below 300
+    private int numFloods;
 
     TierHarness(EngineConfig config, int numBlocks, Clock clock, InMemoryPrefixStore store) {
         this.clock = clock;
@@ -46,7 +50,8 @@ final class TierHarness implements AutoCloseable {
     private void passStep(BatchInput input) {
         double nanos = 0;
         for (int t = 0; t < input.numTokens(); t++) {
-            nanos += nanosPerToken + nanosPerPosition * input.positions()[t];
+            numTokensBelow += input.tokenIds()[t] < 300 ? 1 : 0;
+            nanos += nanosPerToken + (input.tokenIds()[t] < 300 ? 0 : nanosPerPosition * input.positions()[t]);
         }
         passUntil(clock.now + Math.max(1, Math.round(nanos)));
     }
@@ -81,6 +86,19 @@ final class TierHarness implements AutoCloseable {
             assertTrue(steps < maxSteps, () -> "no end after " + steps + " steps: " + engine.stats());
         }
         harness.requireAllDone();
+    }
+
+    /** Drives all cached blocks out of memory, and does nothing else. */
+    void flood(int numBlocks) {
+        int numTokens = (numBlocks - 1) * 16;
+        int[] tokens = new Random(--numFloods).ints(numTokens, 10, 600).toArray();
+        store.setRefusing(true);
+        harness.submit(new Request(
+                "flood" + numFloods,
+                tokens,
+                SamplingParams.builder().maxTokens(1).build()));
+        runToEnd(100_000);
+        store.setRefusing(false);
     }
 
     @Override

@@ -1,0 +1,147 @@
+package io.millrace.engine;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.millrace.backend.KvFormat;
+import io.millrace.prefix.InMemoryPrefixStore;
+import io.millrace.prefix.TierConfig;
+import io.millrace.sampling.SamplingParams;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Times to the first token of a stored prompt, exactly, on a clock of the test's. */
+class TierTimingTest {
+    private static final int CHUNK = 128;
+    private static final int FIRST_MEASURED_ID = 300;
+    private static final double TOKEN_NANOS = 100_000;
+
+    /** One setting: shares of compute, speed of loads, length. */
+    private record Cell(int budget, double share, int numTokens, double ratio, double dearth) {
+        int numOthers() {
+            return (int) Math.round(budget * (1 - share));
+        }
+
+        double computeNanos(int first, int end) {
+            double own = (end - first) * TOKEN_NANOS + dearth * ((double) end * end - (double) first * first) / 2;
+            return own + (end - first) * (1 / share - 1) * TOKEN_NANOS;
+        }
+
+        double lastStepNanos() {
+            return TOKEN_NANOS + dearth * numTokens + numOthers() * TOKEN_NANOS;
+        }
+
+        /** Chosen such that loading all takes ratio times what computing all takes. */
+        long loadNanos() {
+            return Math.round(ratio * computeNanos(0, numTokens) / (numTokens / CHUNK));
+        }
+
+        double idealNanos() {
+            double best = Double.POSITIVE_INFINITY;
+            int numChunks = numTokens / CHUNK;
+            for (int x = 0; x <= numChunks; x++) {
+                best = Math.min(best, Math.max(computeNanos(0, x * CHUNK), (double) (numChunks - x) * loadNanos()));
+            }
+            return best + lastStepNanos();
+        }
+
+        double chunkNanos() {
+            int middle = numTokens / 2 / CHUNK * CHUNK;
+            return Math.max(loadNanos(), computeNanos(middle, middle + CHUNK));
+        }
+    }
+
+    private static long timeToFirstToken(Cell cell, boolean warm, boolean stored) {
+        TierHarness.Clock clock = new TierHarness.Clock();
+        InMemoryPrefixStore store = new InMemoryPrefixStore(clock, 1).withTimes(0, 1000);
+        int numBlocks = (cell.numTokens + 2 * cell.budget) / 16 + 64;
+        TierConfig tier = new TierConfig(KvFormat.AS_COMPUTED, CHUNK, true, 1L << 40, 1_000_000);
+        EngineConfig config = EngineHarness.config(64, cell.budget, true, 16).withTier(tier);
+        int[] prompt = tokens(7, cell.numTokens + 1, FIRST_MEASURED_ID);
+        SamplingParams one = SamplingParams.builder().maxTokens(1).build();
+        try (TierHarness tiered = new TierHarness(config, numBlocks, clock, store)) {
+            tiered.nanosPerToken = TOKEN_NANOS;
+            tiered.nanosPerPosition = cell.dearth;
+            tiered.harness.submit(new Request("store", prompt, one));
+            tiered.runToEnd(100_000);
+            assertEquals(cell.numTokens / CHUNK, store.numChunks());
+            tiered.flood(numBlocks);
+            if (!stored) {
+                store.forgetAll();
+                store.setRefusing(true);
+            }
+            store.withTimes(0, cell.loadNanos());
+            if (warm) {
+                tiered.harness.submit(new Request("warm", prompt, one));
+                tiered.runToEnd(100_000);
+                tiered.flood(numBlocks);
+            }
+            long begun = clock.now;
+            long othersBefore = tiered.numTokensBelow;
+            int numOthersSubmitted = 0;
+            tiered.harness.submit(new Request("measured", prompt, one));
+            for (int i = 0; !tiered.harness.ledger.get("measured").isDone(); i++) {
+                // Others have always as many tokens waiting as their share of a full step.
+                int missing = cell.numOthers() - numOthersSubmitted + (int) (tiered.numTokensBelow - othersBefore);
+                if (missing > 0) {
+                    numOthersSubmitted += missing;
+                    tiered.harness.submit(
+                            new Request("other" + i, tokens(1000 + i, missing, 10), one, -1, "", List.of(), false));
+                }
+                assertTrue(tiered.step());
+            }
+            return clock.now - begun;
+        }
+    }
+
+    private static int[] tokens(long seed, int count, int firstId) {
+        return new Random(seed).ints(count, firstId, firstId + 290).toArray();
+    }
+
+    @ParameterizedTest
+    @CsvSource({"512,1", "1024,1", "512,0.875", "1024,0.5", "512,0.5", "512,0.125", "1024,0.125"})
+    void meetsNearTheIdealAndNeverLosesToOneResource(int budget, double share) {
+        StringBuilder failures = new StringBuilder();
+        int numCells = 0;
+        double worst = 0;
+        for (int numTokens : new int[] {1024, 4096}) {
+            for (double ratio : new double[] {0.01, 0.05, 0.25, 0.5, 0.8, 1, 1.25, 2, 4, 20, 100}) {
+                for (double dearth : new double[] {0, 10}) {
+                    for (boolean warm : new boolean[] {true, false}) {
+                        Cell cell = new Cell(budget, share, numTokens, ratio, dearth);
+                        double time = timeToFirstToken(cell, warm, true);
+                        double ideal = cell.idealNanos();
+                        double compute = timeToFirstToken(cell, false, false);
+                        double io = (double) numTokens / CHUNK * cell.loadNanos() + cell.lastStepNanos();
+                        double limit = Math.max(1.08 * ideal, ideal + cell.chunkNanos());
+                        numCells++;
+                        worst = Math.max(worst, (time - ideal) / (limit - ideal));
+                        if (time > limit || warm && 0.98 * time > Math.min(compute, io)) {
+                            failures.append(String.format(
+                                    "%n%s warm=%s: %.1f ms, ideal %.1f, limit %.1f, compute %.1f, io %.1f, chunk load %.1f",
+                                    cell,
+                                    warm,
+                                    time / 1e6,
+                                    ideal / 1e6,
+                                    limit / 1e6,
+                                    compute / 1e6,
+                                    io / 1e6,
+                                    cell.loadNanos() / 1e6));
+                        }
+                    }
+                }
+            }
+        }
+        System.out.printf("budget %d share %.3f: %d cells, worst %.2f of the margin%n", budget, share, numCells, worst);
+        assertEquals("", failures.toString());
+    }
+
+    @Test
+    void aPromptOfOneChunkMoreThanNothingIsServed() {
+        Cell cell = new Cell(512, 1, CHUNK, 1, 0);
+        assertTrue(timeToFirstToken(cell, true, true) <= cell.idealNanos() + cell.chunkNanos());
+    }
+}
