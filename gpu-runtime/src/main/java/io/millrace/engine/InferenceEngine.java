@@ -94,9 +94,21 @@ public final class InferenceEngine implements AutoCloseable {
                     "must hold at least one block of " + backend.bytesPerBlock() + " bytes",
                     "raise it");
         }
+        boolean needsKvTransfer = config.tier() != null
+                && (store != null || config.tier().format().isLossy());
+        if (needsKvTransfer && backend.kvTransfer() == null) {
+            throw new InvalidConfigException(
+                    "--tier",
+                    config.device(),
+                    "needs a device that can move KV out of its memory and back, which this one cannot",
+                    "leave the tier out, or use --device cpu");
+        }
+        if (store != null && config.tier() == null) {
+            throw new IllegalArgumentException("a prefix store is given but no TierConfig; use EngineConfig.withTier");
+        }
         int kvCacheTokens = (int) Math.min(Integer.MAX_VALUE, (long) backend.numBlocks() * config.blockSize());
         maxSequenceTokens = Math.min(maxModelLen, kvCacheTokens);
-        String kvFingerprint = backend.numericFingerprint() + "; model " + model.fingerprint();
+        String kvFingerprint = backend.numericFingerprint() + "; model " + model.fingerprint() + roundedKv(config);
         SpeculativeConfig speculative = config.speculative();
         boolean drawsOtherwise = proposer.isPresent() && speculative.rule() != AcceptanceRule.COUPLED;
         numericFingerprint = kvFingerprint
@@ -314,6 +326,14 @@ public final class InferenceEngine implements AutoCloseable {
     /** Throws IllegalStateException if blocks and sequences do not add up; for tests that step themselves. */
     void checkIntegrity() {
         core.checkIntegrity();
+    }
+
+    /** Rounding KV of whole chunks changes bits; where a chunk is loaded from does not. */
+    private static String roundedKv(EngineConfig config) {
+        return config.tier() == null || !config.tier().format().isLossy()
+                ? ""
+                : "; kv " + config.tier().format().optionName() + " in chunks of "
+                        + config.tier().chunkTokens();
     }
 
     private void loop(StepListener listener) {

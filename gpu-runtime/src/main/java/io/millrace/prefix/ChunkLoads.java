@@ -131,6 +131,9 @@ final class ChunkLoads implements PrefixStore.Answers {
                     cancelled.add(ticket);
                 }
             });
+            if (numInFlight > 0) {
+                noteHeadGivenUp(cancelled);
+            }
             cancelled.forEach(ticket -> forget(ticket, tickets.get(ticket)));
             for (News item : news) {
                 numHeld -= item.load() == load && item.pieces() != null ? 1 : 0;
@@ -290,6 +293,20 @@ final class ChunkLoads implements PrefixStore.Answers {
 
     private void miss(Ticket asked, TierMiss miss, ChunkDoubt doubt) {
         news.add(new News(asked.load(), asked.chunk(), 0, null, miss, doubt));
+    }
+
+    /** A head that is given up says at least how long it has been read in vain. */
+    private void noteHeadGivenUp(List<Long> cancelled) {
+        for (Map.Entry<Long, Ticket> entry : tickets.entrySet()) {
+            if (entry.getValue().chunk() != FIND) {
+                if (cancelled.contains(entry.getKey())) {
+                    long now = clock.getAsLong();
+                    rate.observeGivenUp(
+                            now - Math.max(readingSince, entry.getValue().askedNanos()), now);
+                }
+                return;
+            }
+        }
     }
 
     /** Takes a ticket back of which nothing will be kept. */

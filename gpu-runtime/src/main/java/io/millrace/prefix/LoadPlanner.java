@@ -28,7 +28,7 @@ final class LoadPlanner {
     private static final double SHORT_STEPS_PER_STEP = 0.2;
     private static final int SHORTEST_PART_OF_BUDGET = 32;
     private static final int MAX_SHORT_STEPS_BEFORE_ADMISSION = 2;
-    private static final double MIN_GAIN = 0.95; // of a full step
+    private static final double MIN_GAIN = 0.985; // of a full step
     private static final double MARGIN = 1.02; // so that the step ends behind the last answer, not just before
 
     private final int chunkTokens;

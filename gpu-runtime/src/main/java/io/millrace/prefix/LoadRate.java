@@ -15,6 +15,7 @@ final class LoadRate {
     private double longRunNanos;
     private double longRunChunks;
     private long latestNanos;
+    private double atLeastNanos; // what a load had taken that was given up since the last one came
 
     boolean isKnown() {
         return recentChunks > 0;
@@ -32,14 +33,21 @@ final class LoadRate {
         longRunNanos = longRunNanos * KEPT_IN_THE_LONG_RUN + Math.max(0, nanos);
         longRunChunks = longRunChunks * KEPT_IN_THE_LONG_RUN + 1;
         latestNanos = now;
+        atLeastNanos = 0;
+    }
+
+    /** Notes that a chunk had not come after so long, when it was not needed any more. */
+    void observeGivenUp(long nanos, long now) {
+        atLeastNanos = Math.max(atLeastNanos, nanos);
+        latestNanos = now;
     }
 
     /** A chunk's load by experience; 0 while there is none. */
     double chunkNanos(long now) {
-        if (!isKnown()) {
-            return 0;
-        }
-        return isStale(now) ? longRunNanos / longRunChunks : recentNanos / recentChunks;
+        boolean isStale = now - latestNanos > STALE_NANOS;
+        double seen = !isKnown() ? 0 : isStale ? longRunNanos / longRunChunks : recentNanos / recentChunks;
+        // One that was given up would have taken as long again, on average of all that is not known.
+        return isStale ? seen : Math.max(seen, 2 * atLeastNanos);
     }
 
     /**

@@ -88,7 +88,8 @@ public final class Scheduler {
         serveRunning();
         boolean mayAdmit = numPreemptions == preemptionsBefore;
         if (!tier.isLoading()) {
-            servePrefills(mayAdmit, false);
+            mayAdmit = servePrefills(mayAdmit, false);
+            servePrefills(mayAdmit, true);
             return batch;
         }
         PromptLimits limits = tier.promptLimits(budget, numOtherPromptTokens(budget), batch);

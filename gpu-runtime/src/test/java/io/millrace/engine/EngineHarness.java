@@ -29,7 +29,7 @@ import java.util.TreeMap;
 
 /** Steps an engine over a fake backend, checks its books after every step and keeps a ledger of what it reported. */
 final class EngineHarness implements AutoCloseable {
-    static final int MAX_MODEL_LEN = 1 << 15;
+    static final int MAX_MODEL_LEN = 4096;
 
     /** What is known of one sample. */
     static final class Sample {

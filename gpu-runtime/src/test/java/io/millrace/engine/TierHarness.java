@@ -38,7 +38,7 @@ final class TierHarness implements AutoCloseable {
         this.store = store;
         engine = new InferenceEngine(
                 config,
-                EngineHarness.facts(),
+                new ModelFacts(FakeModel.VOCAB_SIZE, EngineHarness.facts().eosTokenIds(), 1 << 15, "fake model"),
                 Optional.empty(),
                 new TimedBackend(EngineHarness.backend(config, numBlocks), this::passStep),
                 Optional.empty(),
@@ -105,9 +105,5 @@ final class TierHarness implements AutoCloseable {
     public void close() {
         engine.close();
         assertTrue(store.isClosed());
-    }
-
-    static int vocabSize() {
-        return FakeModel.VOCAB_SIZE;
     }
 }

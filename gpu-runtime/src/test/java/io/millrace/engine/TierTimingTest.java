@@ -102,19 +102,19 @@ class TierTimingTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"512,1", "1024,1", "512,0.875", "1024,0.5", "512,0.5", "512,0.125", "1024,0.125"})
+    @CsvSource({"512,1", "512,0.875", "1024,0.5", "512,0.125"})
     void meetsNearTheIdealAndNeverLosesToOneResource(int budget, double share) {
         StringBuilder failures = new StringBuilder();
         int numCells = 0;
         double worst = 0;
-        for (int numTokens : new int[] {1024, 4096}) {
-            for (double ratio : new double[] {0.01, 0.05, 0.25, 0.5, 0.8, 1, 1.25, 2, 4, 20, 100}) {
-                for (double dearth : new double[] {0, 10}) {
+        for (int numTokens : new int[] {1024, 2048}) {
+            for (double dearth : new double[] {0, 10}) {
+                double compute = timeToFirstToken(new Cell(budget, share, numTokens, 1, dearth), false, false);
+                for (double ratio : new double[] {0.01, 0.05, 0.25, 0.8, 1.25, 4, 100}) {
                     for (boolean warm : new boolean[] {true, false}) {
                         Cell cell = new Cell(budget, share, numTokens, ratio, dearth);
                         double time = timeToFirstToken(cell, warm, true);
                         double ideal = cell.idealNanos();
-                        double compute = timeToFirstToken(cell, false, false);
                         double io = (double) numTokens / CHUNK * cell.loadNanos() + cell.lastStepNanos();
                         double limit = Math.max(1.08 * ideal, ideal + cell.chunkNanos());
                         numCells++;
