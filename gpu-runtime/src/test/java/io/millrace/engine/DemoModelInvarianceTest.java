@@ -2,12 +2,14 @@ package io.millrace.engine;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.millrace.backend.Dtype;
 import io.millrace.backend.KvCacheDtype;
+import io.millrace.engine.EngineHarness.Entry;
 import io.millrace.engine.StepReport.PromptScores;
 import io.millrace.engine.StepReport.SampleDelta;
 import io.millrace.sampling.LogprobsMode;
@@ -19,10 +21,15 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.EnumMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -37,6 +44,7 @@ class DemoModelInvarianceTest {
     private static final Path DRAFT = Path.of("../models/millrace-tiny-draft");
     private static final long ROOMY_BYTES = 32L << 20;
     private static final int NUM_REQUESTS = 16;
+    private static final int NUM_TOKENS_OF_VICTIM = 32;
 
     @ParameterizedTest
     @EnumSource(
@@ -81,6 +89,99 @@ class DemoModelInvarianceTest {
             assertEquals(alone, run(engine, requests));
             assertTrue(engine.stats().numPreemptions() > 0, "preempted");
         }
+    }
+
+    /** Restored from its ledger after every single step, with nothing cached and another token budget. */
+    @Test
+    void restoringAfterEveryStepChangesNothing() throws IOException {
+        List<Request> requests = requests().subList(3, 7);
+        try (InferenceEngine before = open(Dtype.AUTO, 6, 40, ROOMY_BYTES, true);
+                InferenceEngine after = open(Dtype.AUTO, 64, 100, ROOMY_BYTES, false)) {
+            EngineHarness whole = new EngineHarness(before, new LinkedHashMap<>());
+            requests.forEach(whole::submit);
+            whole.runToEnd(10_000);
+            for (int stop = 1; stop < whole.numSteps; stop++) {
+                EngineHarness first = new EngineHarness(before, new LinkedHashMap<>());
+                requests.forEach(first::submit);
+                while (first.numSteps < stop && first.step()) {}
+                EngineHarness second = new EngineHarness(after, first.ledger);
+                second.resume();
+                second.runToEnd(10_000);
+                assertEquals(describe(whole.ledger), describe(second.ledger), "restored after step " + stop);
+                requests.forEach(request -> before.cancel(request.id()));
+                while (before.step() != null) {}
+            }
+            assertTrue(whole.numSteps > 40, "steps: " + whole.numSteps);
+        }
+    }
+
+    /**
+     * An older request takes a newer one's blocks when that has drawn any number of tokens: the older prompt's length and the
+     * pool's size say when. The newer prompt fills its blocks, so that its first token takes the spare one of admission.
+     */
+    @Test
+    void preemptionAfterAnyTokenChangesNothing() {
+        int[] ids = new Random(4).ints(64, 10, 1000).toArray();
+        Request newer = request("newer", Arrays.copyOfRange(ids, 30, 62), NUM_TOKENS_OF_VICTIM);
+        Set<Integer> preemptedAfter = new TreeSet<>();
+        try (InferenceEngine roomy = open(Dtype.AUTO, 1, 2048, ROOMY_BYTES, false)) {
+            long bytesPerBlock = ROOMY_BYTES / roomy.stats().numBlocks();
+            for (int numBlocks = 6; numBlocks <= 9; numBlocks++) {
+                try (InferenceEngine tight = open(Dtype.AUTO, 4, 256, numBlocks * bytesPerBlock, false)) {
+                    for (int offset = 0; offset < 16; offset++) {
+                        Request older = request("older", Arrays.copyOf(ids, 33 + offset), 47 - offset);
+                        EngineHarness alone = new EngineHarness(roomy, new LinkedHashMap<>());
+                        alone.submit(older);
+                        alone.submit(newer);
+                        alone.runToEnd(1000);
+                        EngineHarness pressed = new EngineHarness(tight, new LinkedHashMap<>());
+                        pressed.submit(older);
+                        pressed.submit(newer);
+                        notePreemptions(pressed, preemptedAfter);
+                        assertEquals(
+                                describe(alone.ledger),
+                                describe(pressed.ledger),
+                                numBlocks + " blocks, offset " + offset);
+                    }
+                }
+            }
+        }
+        for (int numTokens = 1; numTokens < NUM_TOKENS_OF_VICTIM - 1; numTokens++) {
+            assertTrue(preemptedAfter.contains(numTokens), "preempted after " + preemptedAfter);
+        }
+    }
+
+    /** Runs to the end; notes how many tokens the newer request had when it was preempted. */
+    private static void notePreemptions(EngineHarness harness, Set<Integer> preemptedAfter) {
+        long numPreemptions = harness.engine.stats().numPreemptions();
+        while (harness.step()) {
+            if (harness.engine.stats().numPreemptions() > numPreemptions) {
+                numPreemptions = harness.engine.stats().numPreemptions();
+                preemptedAfter.add(
+                        harness.ledger.get("newer").sample(0).tokenIds.size());
+            }
+        }
+    }
+
+    private static Request request(String id, int[] prompt, int maxTokens) {
+        SamplingParams params = SamplingParams.builder()
+                .seed(9)
+                .maxTokens(maxTokens)
+                .ignoreEos(true)
+                .numLogprobs(2)
+                .build();
+        return new Request(id, prompt, params);
+    }
+
+    private static Map<String, String> describe(Map<String, Entry> ledger) {
+        Map<String, String> described = new TreeMap<>();
+        ledger.forEach((id, entry) -> {
+            assertNull(entry.failure);
+            entry.samples.forEach((place, sample) ->
+                    described.put(id + "#" + place, sample + " " + sample.logprobs + " " + sample.finished.text()));
+            described.put(id + " prompt", String.valueOf(entry.promptScores));
+        });
+        return described;
     }
 
     /** Ids, texts, log probabilities and prompt scores, greedy and sampled, with a crowd and with little room. */

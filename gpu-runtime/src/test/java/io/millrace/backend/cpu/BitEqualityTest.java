@@ -49,6 +49,42 @@ class BitEqualityTest {
         }
     }
 
+    /** As a scheduler fills steps: sequence after sequence, until the budget is spent. */
+    @ParameterizedTest
+    @CsvSource({"golden,FLOAT32", "golden,BFLOAT16", "tiny,FLOAT32", "tiny,BFLOAT16"})
+    void bitsDoNotDependOnTheTokenBudget(String name, Dtype dtype) {
+        assumeTrue(dtype == Dtype.FLOAT32 || OneDnn.hasBfloat16(), "this CPU has no bfloat16 arithmetic");
+        ModelDirectory model = ModelDirectory.open(name.equals("golden") ? GOLDEN : TINY);
+        List<int[]> prompts = new ArrayList<>(family(model, new Random(5)));
+        prompts.addAll(family(model, new Random(6)));
+        List<Result> alone = alone(model, dtype, 2, VECTOR, prompts);
+        for (int budget : new int[] {16, 17, 64, 256, 1024, 4096}) {
+            assertSame(alone, budgeted(model, dtype, prompts, budget), name + " " + dtype + ", budget " + budget);
+        }
+    }
+
+    private static List<Result> budgeted(ModelDirectory model, Dtype dtype, List<int[]> prompts, int budget) {
+        try (StepDriver driver = new StepDriver(model, dtype, 2)) {
+            List<Seq> sequences = prompts.stream().map(Seq::new).toList();
+            List<Part> parts = new ArrayList<>();
+            do {
+                parts.clear();
+                int left = budget;
+                for (Seq sequence : sequences) {
+                    int count = Math.min(left, sequence.tokens.length - sequence.numComputed);
+                    if (count > 0) {
+                        parts.add(new Part(sequence, count, count));
+                        left -= count;
+                    }
+                }
+                if (!parts.isEmpty()) {
+                    driver.step(parts.toArray(new Part[0]));
+                }
+            } while (!parts.isEmpty());
+            return results(driver, model, sequences, prompts);
+        }
+    }
+
     /** Prompts that begin alike for a random number of tokens: the first is the trunk. */
     private static List<int[]> family(ModelDirectory model, Random random) {
         int vocab = model.spec().vocabSize();

@@ -85,7 +85,7 @@ final class StepDriver implements AutoCloseable {
     }
 
     static BackendConfig config(ModelDirectory model, Dtype dtype, int numThreads, long kvBytes) {
-        return new BackendConfig(model, dtype, 16, kvBytes, 1024, 256, 2048, numThreads, LogprobsMode.RAW_LOGPROBS);
+        return new BackendConfig(model, dtype, 16, kvBytes, 4096, 256, 2048, numThreads, LogprobsMode.RAW_LOGPROBS);
     }
 
     CpuBackend backend() {
