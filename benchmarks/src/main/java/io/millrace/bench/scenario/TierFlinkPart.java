@@ -46,8 +46,8 @@ final class TierFlinkPart {
         int numRounds = settings.pick(1, 3);
         report.config(
                 "questions",
-                numQuestions + " over " + numDocuments + " documents of " + DOCUMENT_TOKENS
-                        + " tokens, KV memory for " + numDocumentsInMemory + ", stored from the first use");
+                numQuestions + " over " + numDocuments + " documents of " + DOCUMENT_TOKENS + " tokens, KV memory for "
+                        + numDocumentsInMemory + ", stored from the first use");
         Map<TierKind, Figures> figures = new EnumMap<>(TierKind.class);
         for (TierKind kind : TierKind.values()) {
             figures.put(kind, new Figures());
@@ -84,8 +84,7 @@ final class TierFlinkPart {
 
     private DocumentQuestions questions(long seed) {
         try {
-            return DocumentQuestions.of(
-                    numDocuments, DOCUMENT_TOKENS, numQuestions, QUESTION_TOKENS, NEW_TOKENS, seed);
+            return DocumentQuestions.of(numDocuments, DOCUMENT_TOKENS, numQuestions, QUESTION_TOKENS, NEW_TOKENS, seed);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }

@@ -13,12 +13,15 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.DoubleSupplier;
 
-/** What a tier costs that is of no use: attached while nothing is stored, and writing everything behind. */
+/**
+ * What a tier costs that is of no use: attached while nothing is stored, and writing everything behind. Blocks are short and
+ * many: a slow moment of the machine then falls on few of them, and the bound of the median is close to it.
+ */
 final class TierOverheadPart {
     private static final int NUM_DECODING = 16;
-    private static final int PROMPT_TOKENS = 512;
-    private static final int NEW_TOKENS = 32;
-    private static final int STEPS_PER_BLOCK = 8;
+    private static final int PROMPT_TOKENS = 256;
+    private static final int NEW_TOKENS = 16;
+    private static final int STEPS_PER_BLOCK = 2;
     private static final double WARM_UP_SECONDS = 4;
     private static final TierConfig UNUSED = TierConfig.DEFAULT;
     private static final TierConfig WRITING =
@@ -42,7 +45,7 @@ final class TierOverheadPart {
                 EngineSession with = session(UNUSED, new MemoryStore())) {
             settings.say("tier, overhead: prompts beside a tier that has nothing");
             double bound = alternate(
-                    "prompts, tier unused", settings.pick(7, 21), () -> prompts(without, 1), () -> prompts(with, 1));
+                    "prompts, tier unused", settings.pick(31, 121), () -> prompts(without, 1), () -> prompts(with, 1));
             check("tier attached but unused: rate of computing prompts, 95 % bound", bound, 0.99);
         }
         try (EngineSession without = session(null, null);
@@ -50,7 +53,7 @@ final class TierOverheadPart {
             settings.say("tier, overhead: storing everything behind");
             double bound = alternate(
                     "prompts and decoding, storing all of it to disk",
-                    settings.pick(7, 15),
+                    settings.pick(31, 61),
                     () -> prompts(without, NEW_TOKENS),
                     () -> prompts(with, NEW_TOKENS));
             long numStored = with.stats().tier().numChunksExported();
@@ -72,7 +75,7 @@ final class TierOverheadPart {
 
     private void decoding() {
         settings.say("tier, overhead: decoding beside a tier that has nothing");
-        int numPairs = settings.pick(21, 61);
+        int numPairs = settings.pick(151, 401);
         int numTokens = (numPairs + 2) * STEPS_PER_BLOCK;
         try (EngineSession without = session(null, null);
                 EngineSession with = session(UNUSED, new MemoryStore())) {
