@@ -2,10 +2,11 @@ package io.millrace.bench.tier;
 
 import io.millrace.prefix.ChunkKey;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.SplittableRandom;
+import java.util.Random;
 
 /** The cells of the published tables and of all their combinations, run on virtual time and remembered. One thread. */
 public final class VirtualGrid {
@@ -89,7 +90,7 @@ public final class VirtualGrid {
     }
 
     /**
-     * The 16k prompt of the 13B model on 2xA100 and a link of 56 Gbps, and right behind it 22 prompts of 32 to 448 tokens: the
+     * The 16k prompt of the 13B model on 2xA100 and a link of 56 Gbps, and right behind it 22 prompts spread evenly over 32 to 448 tokens: the
      * setting in which the published 1.5 s (in order of arrival) and 1.19 s come out by arithmetic.
      */
     public VirtualRun.MixedOutcome mixed(boolean loadingLast) {
@@ -98,10 +99,11 @@ public final class VirtualGrid {
         ComputeCosts costs = costs(cell);
         // Short prompts have their tokens at the first positions.
         ComputeCosts ofShort = new ComputeCosts(costs.tokenSeconds(), costs.positionSeconds(), costs.tokenSeconds());
-        List<Integer> shortTokens = new SplittableRandom(1)
-                .ints(NUM_SHORT, MIN_SHORT_TOKENS, MAX_SHORT_TOKENS + 1)
-                .boxed()
-                .toList();
+        List<Integer> shortTokens = new ArrayList<>();
+        for (int i = 0; i < NUM_SHORT; i++) {
+            shortTokens.add(MIN_SHORT_TOKENS + i * (MAX_SHORT_TOKENS - MIN_SHORT_TOKENS) / (NUM_SHORT - 1));
+        }
+        Collections.shuffle(shortTokens, new Random(1));
         return VirtualRun.mixed(cell, ofShort, chunks, shortTokens, loadingLast);
     }
 
