@@ -3,7 +3,7 @@ package io.millrace.kernels;
 /**
  * Passes over one row of logits. The vectorised kernels and their scalar twin give equal bits on every vector width, in
  * the interpreter as in compiled code: only exactly rounded operations (add, multiply, fused multiply-add, compare) are
- * used, one lane never meets another, and maxima do not depend on order. Stateless; any thread.
+ * used, running sums are added up in one order, and maxima do not depend on order. Owns scratch: one thread at a time.
  */
 public interface LogitKernels {
 

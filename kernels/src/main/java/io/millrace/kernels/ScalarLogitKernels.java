@@ -24,6 +24,13 @@ final class ScalarLogitKernels implements LogitKernels {
     static final int PHILOX_ROUNDS = 10;
     static final long LOW_32 = 0xFFFFFFFFL;
 
+    /** Running sums of weights: one for each remainder of the index. */
+    static final int WEIGHT_SUMS = 16;
+    /** From a float's mantissa and exponent to a double's. */
+    static final int WIDENING_SHIFT = 29;
+
+    static final long WIDENING_BIAS = 896L << 52;
+
     /** Running sums of masses. */
     static final int MASS_SUMS = 16;
 
@@ -76,37 +83,48 @@ final class ScalarLogitKernels implements LogitKernels {
     @Override
     public double expDifferences(
             float[] logits, int offset, int length, float max, float scale, float[] weights, int weightsOffset) {
-        for (int i = 0; i < length; i++) {
+        int grouped = length & -WEIGHT_SUMS;
+        for (int i = 0; i < grouped; i++) {
             weights[weightsOffset + i] = exp((logits[offset + i] - max) * scale);
         }
-        return sum(weights, weightsOffset, length);
+        double sum = 0;
+        for (int i = 0; i < WEIGHT_SUMS; i++) {
+            sum += running(weights, weightsOffset + i, grouped - i);
+        }
+        return addRestOfWeights(logits, offset, grouped, length, max, scale, weights, weightsOffset, sum);
     }
 
-    private static double sum(float[] values, int offset, int length) {
-        double s0 = 0;
-        double s1 = 0;
-        double s2 = 0;
-        double s3 = 0;
-        double s4 = 0;
-        double s5 = 0;
-        double s6 = 0;
-        double s7 = 0;
-        int i = offset;
-        for (; i + 8 <= offset + length; i += 8) {
-            s0 += values[i];
-            s1 += values[i + 1];
-            s2 += values[i + 2];
-            s3 += values[i + 3];
-            s4 += values[i + 4];
-            s5 += values[i + 5];
-            s6 += values[i + 6];
-            s7 += values[i + 7];
-        }
-        double sum = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7));
-        for (; i < offset + length; i++) {
-            sum += values[i];
+    private static double running(float[] weights, int offset, int length) {
+        double sum = 0;
+        for (int i = offset; i < offset + length; i += WEIGHT_SUMS) {
+            sum += widen(weights[i]);
         }
         return sum;
+    }
+
+    /** Computes the weights behind the last whole group, and adds them to the sum. */
+    static double addRestOfWeights(
+            float[] logits,
+            int offset,
+            int from,
+            int to,
+            float max,
+            float scale,
+            float[] weights,
+            int weightsOffset,
+            double sum) {
+        double total = sum;
+        for (int i = from; i < to; i++) {
+            float weight = exp((logits[offset + i] - max) * scale);
+            weights[weightsOffset + i] = weight;
+            total += weight;
+        }
+        return total;
+    }
+
+    /** A weight in double, by its bits: a weight of 0 becomes 2^-127, which no sum of a row's weights notices. */
+    private static double widen(float weight) {
+        return Double.longBitsToDouble(((long) Float.floatToRawIntBits(weight) << WIDENING_SHIFT) + WIDENING_BIAS);
     }
 
     static float exp(float x) {

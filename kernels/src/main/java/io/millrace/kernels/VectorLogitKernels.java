@@ -1,6 +1,7 @@
 package io.millrace.kernels;
 
 import static io.millrace.kernels.ScalarLogitKernels.LOW_32;
+import static io.millrace.kernels.ScalarLogitKernels.WEIGHT_SUMS;
 
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
@@ -8,7 +9,6 @@ import jdk.incubator.vector.IntVector;
 import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorOperators;
-import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
 
 /** {@link LogitKernels} on the CPU's widest vectors. */
@@ -21,8 +21,6 @@ final class VectorLogitKernels implements LogitKernels {
     private static final boolean HAS_LONG_MULTIPLY = LONGS.vectorBitSize() >= 512;
 
     private static final VectorSpecies<Double> DOUBLES = DoubleVector.SPECIES_PREFERRED;
-    private static final VectorSpecies<Float> HALF_FLOATS =
-            VectorSpecies.of(float.class, VectorShape.forBitSize(FLOATS.vectorBitSize() / 2));
 
     private static final VectorMask<Float> ODD_PAIRS = VectorMask.fromLong(FLOATS, 0xCCCC);
     private static final LongVector GROUP_LANES = HAS_LONG_MULTIPLY
@@ -31,6 +29,7 @@ final class VectorLogitKernels implements LogitKernels {
     private static final LongVector LANE_NUMBERS = LongVector.zero(LONGS).addIndex(1);
 
     private final ScalarLogitKernels scalar = new ScalarLogitKernels();
+    private final double[] sums = new double[WEIGHT_SUMS];
 
     static boolean isFast() {
         return FLOATS.vectorBitSize() >= 256;
@@ -121,10 +120,8 @@ final class VectorLogitKernels implements LogitKernels {
     @Override
     public double expDifferences(
             float[] logits, int offset, int length, float max, float scale, float[] weights, int weightsOffset) {
-        int vectorLength = FLOATS.loopBound(length);
+        int vectorLength = length & -WEIGHT_SUMS;
         FloatVector rounder = FloatVector.broadcast(FLOATS, ScalarLogitKernels.ROUNDER);
-        DoubleVector low = DoubleVector.zero(DOUBLES);
-        DoubleVector high = DoubleVector.zero(DOUBLES);
         for (int i = 0; i < vectorLength; i += LANES) {
             FloatVector x =
                     FloatVector.fromArray(FLOATS, logits, offset + i).sub(max).mul(scale);
@@ -145,36 +142,51 @@ final class VectorLogitKernels implements LogitKernels {
             VectorMask<Float> isInRange = x.compare(VectorOperators.GE, ScalarLogitKernels.MIN_EXPONENT);
             FloatVector w = FloatVector.zero(FLOATS).blend(p.mul(exponent.reinterpretAsFloats()), isInRange);
             w.intoArray(weights, weightsOffset + i);
-            low = low.add(doubles(weights, weightsOffset + i));
-            if (LANES == 16) {
-                low = low.add(doubles(weights, weightsOffset + i + 8));
-            } else {
-                high = high.add(doubles(weights, weightsOffset + i + 4));
+        }
+        double sum = sum(weights, weightsOffset, vectorLength);
+        return ScalarLogitKernels.addRestOfWeights(
+                logits, offset, vectorLength, length, max, scale, weights, weightsOffset, sum);
+    }
+
+    /**
+     * A pass of its own, for the same reason. Weights are widened as bits, without vectors of half the width: a second class
+     * of float vectors anywhere in the process keeps C2 from inlining the stores of the first, and attention's are boxed.
+     */
+    private double sum(float[] weights, int offset, int length) {
+        DoubleVector even = DoubleVector.zero(DOUBLES);
+        DoubleVector odd = DoubleVector.zero(DOUBLES);
+        DoubleVector evenHigh = DoubleVector.zero(DOUBLES);
+        DoubleVector oddHigh = DoubleVector.zero(DOUBLES);
+        for (int i = 0; i < length; i += WEIGHT_SUMS) {
+            LongVector low = FloatVector.fromArray(FLOATS, weights, offset + i).reinterpretAsLongs();
+            even = even.add(widen(low.and(LOW_32)));
+            odd = odd.add(widen(low.lanewise(VectorOperators.LSHR, 32)));
+            if (LANES < WEIGHT_SUMS) {
+                LongVector high = FloatVector.fromArray(FLOATS, weights, offset + i + LANES)
+                        .reinterpretAsLongs();
+                evenHigh = evenHigh.add(widen(high.and(LOW_32)));
+                oddHigh = oddHigh.add(widen(high.lanewise(VectorOperators.LSHR, 32)));
             }
         }
-        for (int i = vectorLength; i < length; i++) {
-            weights[weightsOffset + i] = ScalarLogitKernels.exp((logits[offset + i] - max) * scale);
+        // Lane by lane, and by a call, they would be boxed in every turn of the loop.
+        even.intoArray(sums, 0);
+        odd.intoArray(sums, LANES / 2);
+        if (LANES < WEIGHT_SUMS) {
+            evenHigh.intoArray(sums, LANES);
+            oddHigh.intoArray(sums, LANES + LANES / 2);
         }
-        int summedLength = length & -8;
-        if (vectorLength < summedLength) {
-            low = low.add(doubles(weights, weightsOffset + vectorLength));
-        }
-        double sum = (low.lane(0) + low.lane(1)) + (low.lane(2) + low.lane(3));
-        if (LANES == 16) {
-            sum += (low.lane(4) + low.lane(5)) + (low.lane(6) + low.lane(7));
-        } else {
-            sum += (high.lane(0) + high.lane(1)) + (high.lane(2) + high.lane(3));
-        }
-        for (int i = summedLength; i < length; i++) {
-            sum += weights[weightsOffset + i];
+        double sum = 0;
+        for (int i = 0; i < WEIGHT_SUMS; i++) {
+            sum += sums[i % LANES % 2 * (LANES / 2) + i / LANES * LANES + i % LANES / 2];
         }
         return sum;
     }
 
-    /** As many weights as there are lanes for, from the array: converting half a vector is slow. */
-    private static DoubleVector doubles(float[] values, int at) {
-        return (DoubleVector)
-                FloatVector.fromArray(HALF_FLOATS, values, at).convertShape(VectorOperators.F2D, DOUBLES, 0);
+    private static DoubleVector widen(LongVector floatBits) {
+        return floatBits
+                .lanewise(VectorOperators.LSHL, ScalarLogitKernels.WIDENING_SHIFT)
+                .add(ScalarLogitKernels.WIDENING_BIAS)
+                .reinterpretAsDoubles();
     }
 
     @Override
