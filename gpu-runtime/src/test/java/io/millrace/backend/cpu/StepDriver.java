@@ -74,7 +74,7 @@ final class StepDriver implements AutoCloseable {
             RopeSpec rope) {
         vocabSize = model.spec().vocabSize();
         BackendConfig config = new BackendConfig(
-                model, dtype, 16, 64L << 20, 1024, 256, 2048, numThreads, LogprobsMode.RAW_LOGPROBS, kvCacheDtype);
+                model, dtype, 16, 64L << 20, 4096, 256, 2048, numThreads, LogprobsMode.RAW_LOGPROBS, kvCacheDtype);
         NumberFormat format = CpuBackendProvider.chooseFormat(config, OneDnn.hasBfloat16());
         backend = CpuBackend.open(
                 config,
