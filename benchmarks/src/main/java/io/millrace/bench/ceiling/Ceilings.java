@@ -12,6 +12,7 @@ public final class Ceilings implements AutoCloseable {
     private final boolean bfloat16;
     private final Crew crew;
     private final Map<Long, GemmCeiling> gemms = new LinkedHashMap<>();
+    private GemmCeiling fixedGemms;
     private ReadBandwidth readBandwidth;
     private Float32Rate float32Rate;
 
@@ -45,6 +46,23 @@ public final class Ceilings implements AutoCloseable {
         return known;
     }
 
+    /**
+     * The same products in the way that reproducible bits leave: fixed shares of the columns, float32 results. The last one
+     * asked for stays in memory.
+     */
+    public GemmCeiling fixedGemms(int rows, int logitsRows) {
+        closeFixed();
+        fixedGemms = GemmCeiling.prepareFixed(shape, rows, logitsRows, bfloat16, crew);
+        return fixedGemms;
+    }
+
+    private void closeFixed() {
+        if (fixedGemms != null) {
+            fixedGemms.close();
+            fixedGemms = null;
+        }
+    }
+
     public ReadBandwidth readBandwidth() {
         if (readBandwidth == null) {
             readBandwidth = new ReadBandwidth(crew);
@@ -62,6 +80,7 @@ public final class Ceilings implements AutoCloseable {
     @Override
     public void close() {
         gemms.values().forEach(GemmCeiling::close);
+        closeFixed();
         if (float32Rate != null) {
             float32Rate.close();
         }

@@ -75,6 +75,17 @@ public final class GemmCeiling implements AutoCloseable {
         return best;
     }
 
+    /**
+     * Prepares the one way that is left when a row's bits may depend neither on threads nor on the number of rows: fixed
+     * shares of the columns, single-threaded calls, float32 results.
+     */
+    static GemmCeiling prepareFixed(ModelShape shape, int rows, int logitsRows, boolean bfloat16, Crew crew) {
+        GemmCeiling fixed = new GemmCeiling(
+                shape, rows, logitsRows, crew, new Way(false, Integer.MAX_VALUE, new Format(bfloat16, false)));
+        fixed.bestSeconds();
+        return fixed;
+    }
+
     private GemmCeiling(ModelShape shape, int rows, int logitsRows, Crew crew, Way way) {
         this.crew = crew;
         this.way = way;

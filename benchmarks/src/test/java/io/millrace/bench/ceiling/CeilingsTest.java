@@ -21,6 +21,10 @@ class CeilingsTest {
                 assertSame(gemms, ceilings.gemms(5, 2));
                 assertTrue(gemms.describe().contains(bfloat16 ? "bf16 to" : "f32 to f32"), gemms.describe());
                 assertTrue(ceilings.gemms(1, 1).seconds() > 0);
+                GemmCeiling fixed = ceilings.fixedGemms(5, 2);
+                assertEquals(gemms.flops(), fixed.flops());
+                assertTrue(fixed.describe().startsWith("columns by thread"), fixed.describe());
+                assertTrue(fixed.seconds() > 0);
             }
         }
     }

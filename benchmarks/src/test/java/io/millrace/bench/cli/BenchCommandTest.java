@@ -126,6 +126,7 @@ class BenchCommandTest {
         assertEquals(1, results.get("steps").get(2).get("logits_rows").asInt());
         assertTrue(results.get("steps").get(2).get("attention_ms").asDouble() > 0);
         assertTrue(results.get("steps").get(0).get("attention_ms").isNull());
+        assertTrue(results.get("steps").get(0).get("fixed_over_fastest").asDouble() > 0);
         assertTrue(results.get("machine").get(0).get("read_gb_per_s").asDouble() > 0);
     }
 
