@@ -265,7 +265,7 @@ final class ChunkLoads implements PrefixStore.Answers {
     }
 
     @Override
-    public void missed(long ticket, String reason) {
+    public void missed(long ticket, TierMiss reason, String text) {
         synchronized (this) {
             Ticket asked = tickets.get(ticket);
             if (asked == null) {
@@ -273,8 +273,10 @@ final class ChunkLoads implements PrefixStore.Answers {
             }
             long now = clock.getAsLong();
             forget(ticket, asked);
-            health.failed(TierMiss.READ_FAILED, reason, now);
-            miss(asked, TierMiss.READ_FAILED, null);
+            if (reason.isFailure()) {
+                health.failed(reason, text, now);
+            }
+            miss(asked, reason, null);
         }
         ask();
         signal.run();

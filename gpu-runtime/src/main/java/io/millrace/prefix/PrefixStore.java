@@ -20,8 +20,13 @@ public interface PrefixStore {
         /** A chunk's sealed pieces in order, as they were stored, unchecked. They belong to the receiver from now on. */
         void loaded(long ticket, byte[][] pieces);
 
-        /** There is no such chunk (any more), or reading it failed. */
-        void missed(long ticket, String reason);
+        /**
+         * There is no such chunk (any more), or reading it failed.
+         *
+         * @param reason NOT_STORED, EVICTED, READ_FAILED or CLOSED; only failures speak against the store
+         * @param text the same for people
+         */
+        void missed(long ticket, TierMiss reason, String text);
     }
 
     /** Called once, before any other call. */

@@ -33,6 +33,7 @@ final class StoreHealth {
         pauseNanos = FIRST_PAUSE_NANOS;
     }
 
+    /** Notes a failure; that something is not stored is none. */
     void failed(TierMiss kind, String reason, long now) {
         if (!logged) {
             logged = true;

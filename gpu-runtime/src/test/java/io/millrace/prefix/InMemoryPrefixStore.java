@@ -20,6 +20,10 @@ public final class InMemoryPrefixStore implements PrefixStore {
         NONE,
         /** Says that the chunk is not there. */
         MISS,
+        /** Says that it was evicted while it was read. */
+        EVICTED,
+        /** Says that reading it failed. */
+        READ_FAILED,
         /** Flips a bit. */
         CORRUPT,
         /** Cuts a piece short. */
@@ -157,7 +161,7 @@ public final class InMemoryPrefixStore implements PrefixStore {
     private void answer(Job job) {
         byte[][] stored = chunks.get(job.key());
         if (stored == null || job.fault() == Fault.MISS) {
-            answers.missed(job.ticket(), "it is not stored");
+            answers.missed(job.ticket(), TierMiss.NOT_STORED, "it is not stored");
             return;
         }
         switch (job.fault()) {
@@ -175,6 +179,8 @@ public final class InMemoryPrefixStore implements PrefixStore {
             }
             case DROP_PIECE -> answers.loaded(job.ticket(), java.util.Arrays.copyOf(copy(stored), stored.length - 1));
             case SWAP -> answers.loaded(job.ticket(), copy(anyChunk()));
+            case READ_FAILED -> answers.missed(job.ticket(), TierMiss.READ_FAILED, "it cannot be read");
+            case EVICTED -> answers.missed(job.ticket(), TierMiss.EVICTED, "it was evicted while it was read");
             case HANG -> {}
             case LATE -> {
                 byte[][] pieces = copy(stored);

@@ -3,6 +3,7 @@ package io.millrace.bench.scenario;
 import io.millrace.bench.ceiling.PageCache;
 import io.millrace.prefix.ChunkKey;
 import io.millrace.prefix.PrefixStore;
+import io.millrace.prefix.TierMiss;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -55,7 +56,7 @@ final class StoreBandwidth {
             }
 
             @Override
-            public void missed(long ticket, String reason) {
+            public void missed(long ticket, TierMiss reason, String text) {
                 numMissed.incrementAndGet();
                 numAnswered.incrementAndGet();
             }

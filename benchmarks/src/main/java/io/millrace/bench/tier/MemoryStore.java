@@ -4,6 +4,7 @@ import io.millrace.prefix.ChunkCodec;
 import io.millrace.prefix.ChunkKey;
 import io.millrace.prefix.PrefixStore;
 import io.millrace.prefix.StoreStats;
+import io.millrace.prefix.TierMiss;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -45,7 +46,7 @@ public final class MemoryStore implements PrefixStore {
     public void load(long ticket, long affinityKey, ChunkKey key) {
         byte[][] pieces = chunks.get(key);
         if (pieces == null) {
-            answers.missed(ticket, "absent");
+            answers.missed(ticket, TierMiss.NOT_STORED, "absent");
             return;
         }
         byte[][] copy = new byte[pieces.length][];

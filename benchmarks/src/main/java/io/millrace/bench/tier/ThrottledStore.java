@@ -3,6 +3,7 @@ package io.millrace.bench.tier;
 import io.millrace.prefix.ChunkKey;
 import io.millrace.prefix.PrefixStore;
 import io.millrace.prefix.StoreStats;
+import io.millrace.prefix.TierMiss;
 import java.util.List;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -55,8 +56,8 @@ public final class ThrottledStore implements PrefixStore {
             }
 
             @Override
-            public void missed(long ticket, String reason) {
-                answers.missed(ticket, reason);
+            public void missed(long ticket, TierMiss reason, String text) {
+                answers.missed(ticket, reason, text);
             }
         });
     }

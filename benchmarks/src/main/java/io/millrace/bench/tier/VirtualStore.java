@@ -4,6 +4,7 @@ import io.millrace.prefix.ChunkCodec;
 import io.millrace.prefix.ChunkKey;
 import io.millrace.prefix.PrefixStore;
 import io.millrace.prefix.StoreStats;
+import io.millrace.prefix.TierMiss;
 import java.util.ArrayDeque;
 import java.util.List;
 import java.util.Map;
@@ -69,7 +70,7 @@ public final class VirtualStore implements PrefixStore {
         }
         byte[][] pieces = chunks.get(load.key());
         if (pieces == null) {
-            clock.schedule(clock.getAsLong(), () -> answers.missed(load.ticket(), "absent"));
+            clock.schedule(clock.getAsLong(), () -> answers.missed(load.ticket(), TierMiss.NOT_STORED, "absent"));
             startNext();
             return;
         }

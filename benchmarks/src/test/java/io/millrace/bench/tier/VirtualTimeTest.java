@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.millrace.prefix.ChunkKey;
 import io.millrace.prefix.PrefixStore;
+import io.millrace.prefix.TierMiss;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -61,8 +62,8 @@ class VirtualTimeTest {
             }
 
             @Override
-            public void missed(long ticket, String reason) {
-                seen.add(ticket + " " + reason);
+            public void missed(long ticket, TierMiss reason, String text) {
+                seen.add(ticket + " " + text);
             }
         });
         store.find(1, 0, chain);

@@ -27,8 +27,9 @@ final class PrefixTierOptions {
             paramLabel = "SIZE",
             converter = ByteSizeConverter.class,
             description =
-                    "Most bytes that the tier keeps, in the whole job; the least recently used go first. On disk it"
-                            + " may take up to three times that until it is merged. Default: 10g.")
+                    "Most bytes that the tier keeps, in the whole job; the least recently used go first. With --tier"
+                            + " state the disk may hold up to three times that until it is merged; --tier disk stays within it,"
+                            + " in each process. Default: 10g.")
     Long capacityBytes;
 
     @Option(

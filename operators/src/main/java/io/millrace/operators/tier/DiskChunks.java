@@ -4,6 +4,7 @@ import io.millrace.operators.tier.ChunkIndex.Chunk;
 import io.millrace.operators.tier.ChunkIndex.Place;
 import io.millrace.prefix.ChunkCodec;
 import io.millrace.prefix.ChunkKey;
+import io.millrace.prefix.TierMiss;
 import java.io.IOException;
 import java.util.HashMap;
 import java.util.List;
@@ -52,7 +53,7 @@ final class DiskChunks {
     private volatile String suspension;
 
     /** A chunk's pieces, or why there are none. */
-    record Reading(byte[][] pieces, String missReason) {}
+    record Reading(byte[][] pieces, TierMiss miss, String missReason) {}
 
     /**
      * @param where the directory, for messages
@@ -126,14 +127,14 @@ final class DiskChunks {
         use.readLock().lock();
         try {
             if (suspension != null || isClosed) {
-                return new Reading(null, suspension == null ? "the store is closed" : suspension);
+                return new Reading(null, TierMiss.CLOSED, suspension == null ? "the store is closed" : suspension);
             }
             if (lengths == null) {
-                return new Reading(null, "it is not stored");
+                return new Reading(null, TierMiss.NOT_STORED, "it is not stored");
             }
             if (!database.isThere()) {
                 suspendForDeletion();
-                return new Reading(null, suspension);
+                return new Reading(null, TierMiss.READ_FAILED, suspension);
             }
             return readPieces(key, lengths);
         } catch (IOException | RuntimeException e) {
@@ -158,7 +159,7 @@ final class DiskChunks {
                 index.touch(chunk, millisClock.getAsLong());
             }
         }
-        return new Reading(pieces, null);
+        return new Reading(pieces, null, null);
     }
 
     private Reading readFailed(ChunkKey key, Exception failure) {
@@ -167,7 +168,7 @@ final class DiskChunks {
         synchronized (index) {
             Chunk chunk = index.get(0, key);
             if (chunk == null) {
-                return new Reading(null, "it was evicted while it was read");
+                return new Reading(null, TierMiss.EVICTED, "it was evicted while it was read");
             }
             removed = index.removeTree(chunk);
             removed.forEach(gone -> pieceBytes.remove(gone.place.key()));
@@ -186,7 +187,7 @@ final class DiskChunks {
                     MAX_READ_FAILURES + " reads in a row failed, the last with: " + text(failure),
                     "look at the disk and the kernel's log");
         }
-        return new Reading(null, "reading it failed: " + text(failure));
+        return new Reading(null, TierMiss.READ_FAILED, "reading it failed: " + text(failure));
     }
 
     /** Writes a chunk and makes room for it; false if it is not kept. Never throws for the disk's sake. */

@@ -208,7 +208,7 @@ public final class DiskPrefixStore implements PrefixStore {
             }
             readNanos.addAndGet(nanos);
             if (reading.pieces() == null) {
-                answers.missed(number, reading.missReason());
+                answers.missed(number, reading.miss(), reading.missReason());
                 return;
             }
             for (byte[] piece : reading.pieces()) {

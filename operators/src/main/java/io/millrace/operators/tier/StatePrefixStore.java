@@ -4,6 +4,7 @@ import io.millrace.operators.tier.ChunkIndex.Chunk;
 import io.millrace.prefix.ChunkKey;
 import io.millrace.prefix.PrefixStore;
 import io.millrace.prefix.StoreStats;
+import io.millrace.prefix.TierMiss;
 import java.io.File;
 import java.util.List;
 import java.util.Map;
@@ -245,7 +246,11 @@ public final class StatePrefixStore implements PrefixStore {
         Chunk chunk = chunks.chunk(load.affinityKey, load.key);
         if (chunk == null) {
             end(load);
-            answers.missed(load.ticket, "it is not stored");
+            if (load.numRead == 0) {
+                answers.missed(load.ticket, TierMiss.NOT_STORED, "it is not stored");
+            } else {
+                answers.missed(load.ticket, TierMiss.EVICTED, "it was evicted while it was read");
+            }
             return true;
         }
         if (load.pieces == null) {
@@ -255,7 +260,9 @@ public final class StatePrefixStore implements PrefixStore {
         if (piece == null) {
             end(load);
             answers.missed(
-                    load.ticket, "piece " + load.numRead + " of " + chunk.numPieces + " cannot be read from state");
+                    load.ticket,
+                    TierMiss.READ_FAILED,
+                    "piece " + load.numRead + " of " + chunk.numPieces + " cannot be read from state");
             return true;
         }
         load.pieces[load.numRead++] = piece;

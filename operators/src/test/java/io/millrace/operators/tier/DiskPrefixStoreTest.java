@@ -12,6 +12,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import io.millrace.engine.InvalidConfigException;
 import io.millrace.prefix.ChunkCodec;
 import io.millrace.prefix.ChunkKey;
+import io.millrace.prefix.TierMiss;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.charset.StandardCharsets;
@@ -135,7 +136,9 @@ class DiskPrefixStoreTest {
                     assertArrayEquals(expected[piece], loaded[piece]);
                 }
             }
-            assertEquals("it is not stored", received.missReason(load(store.store, chain.get(4))));
+            long absent = load(store.store, chain.get(4));
+            assertEquals("it is not stored", received.missReason(absent));
+            assertEquals(TierMiss.NOT_STORED, received.miss(absent));
             assertEquals(4, store.store.stats().numChunks());
             assertEquals(store.store.stats().numBytes(), store.store.stats().numBytesRead());
             assertEquals(0, store.store.stats().numFailures());
@@ -270,7 +273,9 @@ class DiskPrefixStoreTest {
             List<ChunkKey> others = chain(5);
             storeAll(store, others, List.of(pieces(1), pieces(1), pieces(1), pieces(1), pieces(1)));
             database.pieces.remove(chain.get(1) + "/1");
-            String reason = received.missReason(load(store, chain.get(1)));
+            long damaged = load(store, chain.get(1));
+            String reason = received.missReason(damaged);
+            assertEquals(TierMiss.READ_FAILED, received.miss(damaged));
             assertTrue(reason.contains("piece 1 of 2 is not there"), reason);
             assertEquals(1, find(store, chain));
             assertNotNull(received.pieces(load(store, chain.get(0))));
@@ -284,7 +289,9 @@ class DiskPrefixStoreTest {
             assertEquals(4, store.stats().numFailures());
             await(() -> database.isClosed);
             assertEquals(0, find(store, others));
-            assertEquals(store.suspension(), received.missReason(load(store, others.get(0))));
+            long suspended = load(store, others.get(0));
+            assertEquals(store.suspension(), received.missReason(suspended));
+            assertEquals(TierMiss.CLOSED, received.miss(suspended));
             assertFalse(store.store(1, chain(1), pieces(10)));
             assertEquals(0, store.stats().numChunks());
         }

@@ -1,6 +1,7 @@
 package io.millrace.operators.tier;
 
 import io.millrace.prefix.PrefixStore;
+import io.millrace.prefix.TierMiss;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -9,6 +10,7 @@ final class Received implements PrefixStore.Answers {
     private static final long WAIT_MILLIS = 20_000;
 
     private final Map<Long, Object> answers = new ConcurrentHashMap<>();
+    private final Map<Long, TierMiss> misses = new ConcurrentHashMap<>();
 
     @Override
     public void found(long ticket, int numChunks) {
@@ -21,8 +23,9 @@ final class Received implements PrefixStore.Answers {
     }
 
     @Override
-    public void missed(long ticket, String reason) {
-        add(ticket, reason);
+    public void missed(long ticket, TierMiss reason, String text) {
+        misses.put(ticket, reason);
+        add(ticket, text);
     }
 
     private synchronized void add(long ticket, Object answer) {
@@ -63,5 +66,11 @@ final class Received implements PrefixStore.Answers {
 
     String missReason(long ticket) {
         return await(ticket) instanceof String reason ? reason : null;
+    }
+
+    /** Why it was a miss; null if it was none. */
+    TierMiss miss(long ticket) {
+        await(ticket);
+        return misses.get(ticket);
     }
 }

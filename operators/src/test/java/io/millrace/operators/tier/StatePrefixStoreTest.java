@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.millrace.operators.tier.ChunkIndex.Place;
 import io.millrace.prefix.ChunkKey;
 import io.millrace.prefix.PrefixStore;
+import io.millrace.prefix.TierMiss;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -35,6 +36,7 @@ class StatePrefixStoreTest {
         final Map<Long, Integer> found = new TreeMap<>();
         final Map<Long, byte[][]> loaded = new TreeMap<>();
         final Map<Long, String> missed = new TreeMap<>();
+        final Map<Long, TierMiss> misses = new TreeMap<>();
 
         @Override
         public void found(long ticket, int numChunks) {
@@ -47,8 +49,9 @@ class StatePrefixStoreTest {
         }
 
         @Override
-        public void missed(long ticket, String reason) {
-            missed.put(ticket, reason);
+        public void missed(long ticket, TierMiss reason, String text) {
+            missed.put(ticket, text);
+            misses.put(ticket, reason);
         }
     }
 
@@ -157,8 +160,8 @@ class StatePrefixStoreTest {
             }
 
             @Override
-            public void missed(long ticket, String reason) {
-                throw new AssertionError(reason);
+            public void missed(long ticket, TierMiss reason, String text) {
+                throw new AssertionError(text);
             }
         });
         store.load(1, 5, chain(1, 2).get(1));
@@ -298,6 +301,7 @@ class StatePrefixStoreTest {
         drain();
         assertEquals(List.of(1L, 2L), List.copyOf(heard.missed.keySet()));
         assertTrue(heard.missed.get(1L).contains("piece 2 of 3"), heard.missed.get(1L));
+        assertEquals(Map.of(1L, TierMiss.READ_FAILED, 2L, TierMiss.READ_FAILED), heard.misses);
         assertTrue(heard.loaded.containsKey(3L));
         assertEquals(2, store.stats().numFailures());
         store.find(4, 1, chain(1, 3));

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.millrace.prefix.ChunkKey;
 import io.millrace.prefix.PrefixStore;
+import io.millrace.prefix.TierMiss;
 import java.io.File;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
@@ -93,8 +94,8 @@ class StateTierITCase {
         }
 
         @Override
-        public void missed(long ticket, String reason) {
-            missed.put(ticket, reason);
+        public void missed(long ticket, TierMiss reason, String text) {
+            missed.put(ticket, text);
         }
 
         void drain() {
