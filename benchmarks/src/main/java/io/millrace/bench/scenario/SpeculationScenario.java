@@ -37,6 +37,7 @@ public final class SpeculationScenario implements Scenario {
     private static final int MAX_NEW_TOKENS = 128;
     private static final long KV_CACHE_BYTES = 128L << 20;
     private static final int[] AT_ONCE = {1, NUM_REQUESTS};
+    private static final SpeculativeConfig LOOKUP = SpeculativeConfig.of(SpeculationMethod.NGRAM, "");
 
     /** What comes before a question: some that follow it in the file, or itself, with their answers. */
     private record Workload(String name, int numEarlier, boolean isAskedAgain, float temperature) {
@@ -44,6 +45,12 @@ public final class SpeculationScenario implements Scenario {
             return numEarlier > 0 || isAskedAgain;
         }
     }
+
+    private static final List<Workload> WORKLOADS = List.of(
+            new Workload("question alone", 0, false, 0),
+            new Workload("behind two others", 2, false, 0),
+            new Workload("behind two others", 2, false, 1),
+            new Workload("asked again", 0, true, 0));
 
     private record Question(String text, String answer) {}
 
@@ -69,11 +76,8 @@ public final class SpeculationScenario implements Scenario {
         double quotingAlone = Double.POSITIVE_INFINITY;
         double anyTogether = Double.POSITIVE_INFINITY;
         double anyAlone = Double.POSITIVE_INFINITY;
-        for (Workload workload : List.of(
-                new Workload("question alone", 0, false, 0),
-                new Workload("behind two others", 2, false, 0),
-                new Workload("behind two others", 2, false, 1),
-                new Workload("asked again", 0, true, 0))) {
+        warmUpAll(settings);
+        for (Workload workload : WORKLOADS) {
             List<Request> requests = requests(settings, workload);
             for (int numAtOnce : AT_ONCE) {
                 settings.say(
@@ -103,6 +107,29 @@ public final class SpeculationScenario implements Scenario {
         return report;
     }
 
+    private static EngineConfig config(BenchSettings settings) {
+        return EngineSession.config(
+                settings,
+                new EngineSession.Options(
+                        NUM_REQUESTS, KV_CACHE_BYTES / EngineSession.kvBytesPerToken(settings), true, true));
+    }
+
+    /** Runs every workload with and without speculation, so that the first one measured finds code as compiled as the last. */
+    private static void warmUpAll(BenchSettings settings) {
+        settings.say("speculation, warming up all workloads");
+        EngineConfig config = config(settings);
+        for (Workload workload : WORKLOADS) {
+            List<Request> requests = requests(settings, workload);
+            try (InferenceEngine plain = InferenceEngine.open(config);
+                    InferenceEngine speculative = InferenceEngine.open(config.withSpeculative(LOOKUP))) {
+                for (int numAtOnce : AT_ONCE) {
+                    block(plain, requests, numAtOnce);
+                    block(speculative, requests, numAtOnce);
+                }
+            }
+        }
+    }
+
     private static double compare(
             BenchSettings settings,
             Workload workload,
@@ -110,13 +137,9 @@ public final class SpeculationScenario implements Scenario {
             int numAtOnce,
             int numRounds,
             Table table) {
-        EngineConfig config = EngineSession.config(
-                settings,
-                new EngineSession.Options(
-                        NUM_REQUESTS, KV_CACHE_BYTES / EngineSession.kvBytesPerToken(settings), true, true));
-        SpeculativeConfig lookup = SpeculativeConfig.of(SpeculationMethod.NGRAM, "");
+        EngineConfig config = config(settings);
         try (InferenceEngine plain = InferenceEngine.open(config);
-                InferenceEngine speculative = InferenceEngine.open(config.withSpeculative(lookup))) {
+                InferenceEngine speculative = InferenceEngine.open(config.withSpeculative(LOOKUP))) {
             WarmUp.untilStable(
                     settings.pick(6, 20),
                     () -> 1 / block(plain, requests, numAtOnce).tokensPerSecond()
