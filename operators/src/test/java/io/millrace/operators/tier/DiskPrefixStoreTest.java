@@ -14,9 +14,11 @@ import io.millrace.prefix.ChunkCodec;
 import io.millrace.prefix.ChunkKey;
 import io.millrace.prefix.TierMiss;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.io.RandomAccessFile;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -229,11 +231,18 @@ class DiskPrefixStoreTest {
     }
 
     private long bytesOfFiles() throws IOException {
-        try (Stream<Path> files = Files.walk(directory)) {
-            return files.filter(file ->
-                            file.toString().endsWith(".blob") || file.toString().endsWith(".sst"))
-                    .mapToLong(file -> file.toFile().length())
-                    .sum();
+        while (true) {
+            try (Stream<Path> files = Files.walk(directory)) {
+                return files.filter(file ->
+                                file.toString().endsWith(".blob") || file.toString().endsWith(".sst"))
+                        .mapToLong(file -> file.toFile().length())
+                        .sum();
+            } catch (UncheckedIOException e) {
+                if (!(e.getCause() instanceof NoSuchFileException)) {
+                    throw e;
+                }
+                // The database removed a file on the way: look again.
+            }
         }
     }
 
