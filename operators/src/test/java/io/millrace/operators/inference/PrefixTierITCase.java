@@ -267,7 +267,9 @@ class PrefixTierITCase {
                 place, TestPrompts.write(place, prompts), withTier(place, 16 * KV_TOKENS, 2), CHECKPOINT_INTERVAL)) {
             job.start(null);
             JobCounts counts =
-                    job.await(TIMEOUT, c -> c.isFinished() && c.tier().numChunksStored() >= 3 * numDocuments);
+                    // Some are never stored: steps of this device are so short that a document may be over before its
+                    // turn.
+                    job.await(TIMEOUT, c -> c.isFinished() && c.tier().numChunksStored() >= 3 * numDocuments * 3 / 4);
             List<Long> stored = job.bySubtask("vllm.tier_store_chunks");
             job.stopWithSavepoint();
             assertEquals(2, stored.size());

@@ -14,8 +14,8 @@ import io.millrace.prefix.ChunkCodec;
 import io.millrace.prefix.ChunkKey;
 import io.millrace.prefix.TierMiss;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.io.RandomAccessFile;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -233,8 +233,8 @@ class DiskPrefixStoreTest {
     private long bytesOfFiles() throws IOException {
         while (true) {
             try (Stream<Path> files = Files.walk(directory)) {
-                return files.filter(file ->
-                                file.toString().endsWith(".blob") || file.toString().endsWith(".sst"))
+                return files.filter(file -> file.toString().endsWith(".blob")
+                                || file.toString().endsWith(".sst"))
                         .mapToLong(file -> file.toFile().length())
                         .sum();
             } catch (UncheckedIOException e) {
