@@ -1,6 +1,7 @@
 package io.millrace.engine;
 
 import io.millrace.backend.StepTimes;
+import io.millrace.prefix.StoreStats;
 import io.millrace.prefix.TierStats;
 import io.millrace.speculation.SpeculationStats;
 
@@ -44,6 +45,28 @@ public record EngineStats(
         StepTimes times,
         SpeculationStats speculation,
         TierStats tier) {
+
+    /** The same with what the prefix store counts by now. */
+    EngineStats withStore(StoreStats now) {
+        return new EngineStats(
+                numRunningSequences,
+                numWaitingSequences,
+                numUsedBlocks,
+                numBlocks,
+                peakUsedBlocks,
+                numUsedSlots,
+                numPreemptions,
+                prefixCacheQueryTokens,
+                prefixCacheHitTokens,
+                numPromptTokens,
+                numGeneratedTokens,
+                numRestoredTokens,
+                numSteps,
+                numKvBytesRead,
+                times,
+                speculation,
+                tier.withStore(now));
+    }
 
     public double kvCacheUsage() {
         return numBlocks == 0 ? 0 : (double) numUsedBlocks / numBlocks;

@@ -270,9 +270,11 @@ public final class InferenceEngine implements AutoCloseable {
         return core.wakeNanos();
     }
 
-    /** The counters as of the last step; any thread. */
+    /** The counters as of the last step, or of what was done while idle since; a prefix store's as of now. Any thread. */
     public EngineStats stats() {
-        return stats;
+        EngineStats published = stats;
+        // A store goes on working after the last step.
+        return store == null ? published : published.withStore(store.stats());
     }
 
     /** Names everything that may change output bits: what a restore compares. */
@@ -411,7 +413,9 @@ public final class InferenceEngine implements AutoCloseable {
                     return;
                 }
             }
-            if (!core.workWhileIdle()) {
+            boolean isMoreLeft = core.workWhileIdle();
+            stats = core.stats();
+            if (!isMoreLeft) {
                 return;
             }
         }

@@ -64,6 +64,28 @@ public record TierStats(
         Objects.requireNonNull(store);
     }
 
+    /** The same with what the store counts by now. */
+    public TierStats withStore(StoreStats now) {
+        return new TierStats(
+                numQueriedTokens,
+                numHitTokens,
+                numMissedTokens,
+                numRefusals,
+                numLoadedTokens,
+                numComputedTokens,
+                numBytesRead,
+                numBytesHandedOver,
+                numChunksExported,
+                numChunksDropped,
+                loadBytesPerSecond,
+                computeTokensPerSecond,
+                numPrefixes,
+                sumComputedShares,
+                savedNanos,
+                numRestores,
+                now);
+    }
+
     /** Misses of a reason, in tokens. */
     public long numMissedTokens(TierMiss reason) {
         return numMissedTokens.getOrDefault(reason, 0L);
