@@ -124,9 +124,7 @@ final class ChunkExports {
             sightings.setStored(key, true);
             counts.numChunksExported++;
             counts.numBytesHandedOver += codec.chunkBytes();
-        } else {
-            counts.numChunksDropped++;
-        }
+        } // else the store has counted it
         long nanos = clock.getAsLong() - begun;
         nanosPerChunk = nanosPerChunk == 0 ? nanos : 0.8 * nanosPerChunk + 0.2 * nanos;
         return nanos;

@@ -8,7 +8,7 @@ package io.millrace.prefix;
  * @param numBytesRead read for loads
  * @param numBytesWritten written
  * @param numChunksWritten written
- * @param numChunksDropped not written, since the write buffer was full
+ * @param numChunksDropped not written: no room in the write buffer or on the disk, or the chunk before it was gone
  * @param numChunksEvicted removed for the size cap, age or a superseded policy version
  * @param numFailures reads and writes that failed
  * @param readNanos time spent reading

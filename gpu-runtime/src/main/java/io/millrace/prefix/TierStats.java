@@ -15,7 +15,8 @@ import java.util.Objects;
  * @param numBytesRead of chunks that the store answered with
  * @param numBytesHandedOver of chunks that the store took to write
  * @param numChunksExported chunks that the store took to write
- * @param numChunksDropped chunks worth storing that were not: the store refused, or they had left memory before their turn
+ * @param numChunksDropped chunks worth storing that had left memory before their turn, or had too many before them; those
+ *     that the store does not take are among its own
  * @param loadBytesPerSecond the latest estimate; 0 while unknown
  * @param computeTokensPerSecond the latest estimate of a step of prompt tokens; 0 while unknown
  * @param numPrefixes prefixes whose loads are over: the pointers met, or the rest was computed

@@ -30,6 +30,7 @@ class TierStatsTest {
             assertEquals(NUM_CHUNKS, store.numChunks());
             assertEquals(NUM_CHUNKS, harness.engine.stats().tier().numChunksExported());
             assertEquals(NUM_CHUNKS, harness.engine.stats().tier().store().numChunks());
+            assertEquals(0, harness.engine.stats().tier().numChunksDropped());
             store.forgetAll();
             assertEquals(
                     0, harness.engine.stats().tier().store().numChunks(), "the store's own counters are as of now");

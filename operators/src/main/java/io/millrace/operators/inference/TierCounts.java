@@ -22,7 +22,8 @@ import java.util.TreeMap;
  * @param numBytesStored that it holds
  * @param numChunksStored that it holds
  * @param numChunksEvicted for room, age or since nothing can hit them any more
- * @param numChunksDropped not stored, since the disk could not keep up or there was no room
+ * @param numChunksDropped worth storing and not stored: the disk could not keep up, there was no room, or memory was
+ *     needed before their turn
  * @param numFailures reads and writes that failed
  * @param readNanos time that the store spent reading
  * @param savedNanos estimated time that computing the loaded tokens would have taken, less the time waited for them
@@ -63,7 +64,7 @@ public record TierCounts(
                 stats.store().numBytes(),
                 stats.store().numChunks(),
                 stats.store().numChunksEvicted(),
-                stats.numChunksDropped(),
+                stats.numChunksDropped() + stats.store().numChunksDropped(),
                 stats.store().numFailures(),
                 stats.store().readNanos(),
                 stats.savedNanos());
