@@ -9,7 +9,7 @@ final class ComputeRate {
     private static final int MIN_PROMPT_TOKENS = 16; // fewer, and a step's fixed cost hides the tokens'
     private static final double KEPT_OF_SHAPE = 0.97;
     private static final double KEPT_OF_SPEED = 0.5;
-    private static final double MIN_SPREAD = 0.02; // of positions, relative to their mean square, to see a slope in
+    private static final double LITTLE_SPREAD = 128; // positions that differ by less say little about a slope
 
     // Decayed sums over steps of x = mean position and y = nanoseconds a token.
     private double weight;
@@ -59,10 +59,7 @@ final class ComputeRate {
         double meanX = sumX / weight;
         double meanY = sumY / weight;
         double spread = sumXx / weight - meanX * meanX;
-        if (spread <= MIN_SPREAD * (sumXx / weight)) {
-            return;
-        }
-        double slope = (sumXy / weight - meanX * meanY) / spread;
+        double slope = (sumXy / weight - meanX * meanY) / (spread + LITTLE_SPREAD * LITTLE_SPREAD);
         double base = meanY - slope * meanX;
         // Neither a token nor a position is ever free; a base below a tenth of the mean is an artefact of changing
         // speed.

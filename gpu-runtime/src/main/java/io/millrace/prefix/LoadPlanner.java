@@ -23,9 +23,14 @@ final class LoadPlanner {
     /** How long a step waits for the answer to a find that was just asked for. */
     private static final long FIND_GRACE_NANOS = 500_000L;
 
-    // Short steps, and short waits instead of a step, cost throughput: eight at once, then one of five steps.
+    // Short steps cost throughput: eight at once, then one of five steps. Waits cost what they last: eight of the
+    // longest
+    // for a find at once, or a quarter of a step, then a twentieth of the time that steps take.
     private static final int MAX_SHORT_STEPS = 8;
     private static final double SHORT_STEPS_PER_STEP = 0.2;
+    private static final double MAX_WAIT_NANOS = 8.0 * FIND_GRACE_NANOS;
+    private static final double WAITS_PER_STEP = 0.05;
+    private static final double MAX_WAITS_PER_STEP = 0.25;
     private static final int SHORTEST_PART_OF_BUDGET = 32;
     private static final int MAX_SHORT_STEPS_BEFORE_ADMISSION = 2;
     private static final double MIN_GAIN = 0.985; // of a full step
@@ -46,6 +51,8 @@ final class LoadPlanner {
     private TierSequence waitingFor; // instead of a step; null if there is no such wait
     private boolean waitingForFind;
     private long waitUntil; // the end of the wait that was begun last
+    private long waitedAsOf; // how far that wait was paid for
+    private double waitNanos = MAX_WAIT_NANOS; // that may be waited
 
     LoadPlanner(int chunkTokens, ChunkLoads loads, ComputeRate compute) {
         this.chunkTokens = chunkTokens;
@@ -127,8 +134,10 @@ final class LoadPlanner {
     }
 
     /** Notes that a step was run. */
-    void observeStep() {
+    void observeStep(long nanos) {
         shortSteps = Math.min(MAX_SHORT_STEPS, shortSteps + SHORT_STEPS_PER_STEP);
+        double most = Math.max(MAX_WAIT_NANOS, MAX_WAITS_PER_STEP * nanos);
+        waitNanos = Math.max(waitNanos, Math.min(most, waitNanos + WAITS_PER_STEP * nanos));
     }
 
     private static boolean mayHurryFor(TierSequence each) {
@@ -146,21 +155,23 @@ final class LoadPlanner {
     boolean isWorthWaiting(List<TierSequence> active, int budget, int numOtherTokens) {
         TierSequence before = waitingFor;
         boolean findBefore = waitingForFind;
+        if (before != null) {
+            long waited = Math.min(now, waitUntil); // it may have ended in a step of which nobody was told
+            waitNanos -= waited - waitedAsOf;
+            waitedAsOf = waited;
+        }
         waitingFor = null;
         long nanos = nanosWorthWaiting(active, budget, numOtherTokens);
-        if (nanos <= 0) {
-            waitingFor = null;
-            return false;
-        }
         if (waitingFor == before && waitingForFind == findBefore) {
             nanos = Math.min(nanos, waitUntil - now); // a wait that was begun is not made longer
-        } else if (shortSteps >= 1) {
-            shortSteps--;
+        } else if (nanos <= waitNanos) {
             waitUntil = now + nanos;
+            waitedAsOf = now;
         } else {
             nanos = 0;
         }
         if (nanos <= 0) {
+            waitingFor = null;
             return false;
         }
         wakeNanos = Math.min(wakeNanos, now + nanos);

@@ -140,7 +140,11 @@ public final class PrefixTier implements LowerTier {
 
     /** Whether the step had better wait a moment for an answer, until {@link #wakeNanos} at the latest. */
     public boolean isWorthWaiting(int budget) {
-        return !active.isEmpty() && planner.isWorthWaiting(active, budget, scheduler.numOtherPromptTokens(budget));
+        if (store == null) {
+            return false;
+        }
+        int numOtherTokens = active.isEmpty() ? 0 : scheduler.numOtherPromptTokens(budget);
+        return planner.isWorthWaiting(active, budget, numOtherTokens);
     }
 
     /** Asks for what the planned step leaves to be loaded. */
@@ -166,7 +170,7 @@ public final class PrefixTier implements LowerTier {
                 noteProgress(part);
             }
         }
-        planner.observeStep();
+        planner.observeStep(nanos);
         compute.observe(batch.numTokens(), sumPositions, numPromptTokens, nanos);
         if (store != null) {
             exports.afterStep(nanos);

@@ -41,6 +41,8 @@ class LoadRateTest {
         assertEquals(1400, rate.chunkNanos(1), 1e-9);
         rate.observe(300, 2);
         assertEquals(300, rate.chunkNanos(2), 1e-9);
+        rate.observeGivenUp(200, 3);
+        assertEquals(300, rate.chunkNanos(3), 1e-9, "it was not due yet");
     }
 
     @Test
@@ -53,6 +55,14 @@ class LoadRateTest {
         assertFalse(rate.isStale(51));
         long later = 11_000_000_000L;
         assertTrue(rate.isStale(later) && rate.chunkNanos(later) < rate.chunkNanos(51));
+    }
+
+    @Test
+    void positionsThatHardlyDifferTeachNoSlope() {
+        ComputeRate compute = new ComputeRate();
+        compute.observe(256, 256 * 63, 256, 20_000_000);
+        compute.observe(129, 129 * 79, 128, 12_500_000); // dearer, but not for 16 positions more
+        assertTrue(compute.nanos(1, 0) > 0.98 * compute.nanos(1, 64));
     }
 
     @Test

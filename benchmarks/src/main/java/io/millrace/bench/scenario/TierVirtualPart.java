@@ -214,7 +214,7 @@ final class TierVirtualPart {
         row.add(mean(results, VirtualResult::overIo));
         row.add(mean(results, VirtualResult::overCompute));
         row.add(mean(results, VirtualResult::overIdeal));
-        row.add(mean(results, result -> result.computedShare() / result.cell().computeShare()));
+        row.add(mean(results, VirtualResult::shareOverGiven));
         row.add(worst(results, VirtualResult::overIdeal).overIdeal());
         row.add(worst(results, VirtualResult::overFluidIdeal).overFluidIdeal());
         row.add(worst(results, VirtualResult::shareOfLimit).shareOfLimit());
@@ -274,6 +274,12 @@ final class TierVirtualPart {
         List<VirtualResult> results = grid.results();
         report.config("virtual_cells_run", results.size());
         check("virtual time, worst of " + results.size() + " cells", results);
+        report.check(
+                "virtual time, worst of " + results.size()
+                        + " cells: share of the computed tokens over the share given",
+                worst(results, VirtualResult::shareOverGiven).shareOverGiven(),
+                Op.AT_MOST,
+                1.01);
         Table table = report.table(
                 "virtual_worst",
                 "by",

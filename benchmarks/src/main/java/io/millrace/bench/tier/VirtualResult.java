@@ -70,4 +70,9 @@ public record VirtualResult(
     public double overBetter() {
         return Math.min(overIo(), overCompute());
     }
+
+    /** Above 1 where the prompt was computed at the expense of others. */
+    public double shareOverGiven() {
+        return computedShare / cell.computeShare();
+    }
 }

@@ -10,6 +10,7 @@ import java.util.Random;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** There is no stopwatch in this: the engine's scheduler and loader, and times that follow from the cells alone. */
@@ -41,7 +42,39 @@ class VirtualGridTest {
         List<VirtualCell> cells = new ArrayList<>(VirtualGrid.allCells(maxNumBatchedTokens));
         assertEquals(3 * 4 * 5 * 4 * 4 * 4, cells.size());
         Collections.shuffle(cells, new Random(5));
-        cells.subList(0, 40).forEach(cell -> assertReached(grid.result(cell)));
+        cells.subList(0, 200).forEach(cell -> assertReached(grid.result(cell)));
+    }
+
+    /**
+     * Cells that were behind a single resource once, by step ends that missed the last load: an engine that has seen two
+     * steps, others' tokens dearer than the prompt's own, a few long steps of others against many short loads.
+     */
+    static List<VirtualCell> cellsThatWereBehind() {
+        return List.of(
+                new VirtualCell(ServedModel.GROUPED_8B, Hardware.TWO_A100, 56, 87.5, 4096, 4, 1024),
+                new VirtualCell(ServedModel.GROUPED_8B, Hardware.TWO_A100, 100, 87.5, 12288, 4, 1024),
+                new VirtualCell(ServedModel.GROUPED_70B, Hardware.TWO_A100, 32, 87.5, 16384, 3, 1024),
+                new VirtualCell(ServedModel.GROUPED_70B, Hardware.A100, 25, 87.5, 4096, 16, 1024),
+                new VirtualCell(ServedModel.GROUPED_70B, Hardware.H100, 25, 87.5, 8192, 3, 1024),
+                new VirtualCell(ServedModel.MULTI_HEAD_7B, Hardware.H100, 100, 12.5, 16384, 8, 512),
+                new VirtualCell(ServedModel.MULTI_HEAD_13B, Hardware.H100, 32, 12.5, 8192, 4, 512));
+    }
+
+    @ParameterizedTest
+    @MethodSource("cellsThatWereBehind")
+    void aCellThatWasBehindIsNoMore(VirtualCell cell) {
+        assertReached(grid.result(cell));
+    }
+
+    /** Others come in every step, and the store has to be asked about each: that must not cost them their turn. */
+    @ParameterizedTest
+    @ValueSource(doubles = {12.5, 50})
+    void othersKeepTheirShareOfWhatIsComputed(double percent) {
+        for (ServedModel model : ServedModel.values()) {
+            VirtualCell cell = new VirtualCell(model, Hardware.A100, 100, percent, 16384, 16, 512);
+            double share = grid.result(cell).shareOverGiven();
+            assertTrue(share <= 1.01, () -> cell + ": of what is computed the prompt has " + share + " of its share");
+        }
     }
 
     @ParameterizedTest
