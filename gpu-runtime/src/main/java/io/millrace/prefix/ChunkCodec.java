@@ -8,12 +8,13 @@ import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.Objects;
+import java.util.stream.IntStream;
 
 /**
  * Chunks to and from pieces of at most a megabyte, the size that disks and RocksDB read fastest, cut at unit borders of
  * {@link KvLayout}. Every piece begins with a {@link PieceHeader}; {@link #check} refuses whatever it cannot be sure of.
  *
- * <p>One per engine. {@link #check} and {@link #seal} may be called by any thread, {@link #encode} and {@link #decode}, which
+ * <p>One per engine. {@link #check}, {@link #seal} and giving back may be called by any thread, {@link #encode} and {@link #decode}, which
  * touch the device, by the engine thread.
  */
 public final class ChunkCodec {
@@ -26,6 +27,7 @@ public final class ChunkCodec {
     private final int unitBytes;
     private final PieceHeader template;
     private final int[] firstUnits; // [numPieces + 1]
+    private final PiecePool pool;
 
     /**
      * Why a chunk was refused.
@@ -58,6 +60,8 @@ public final class ChunkCodec {
         byte[] digest = sha256(fingerprint);
         ByteBuffer hash = ByteBuffer.wrap(digest);
         this.template = new PieceHeader(hash.getLong(), hash.getLong(), layout, format, chunkTokens, numPieces());
+        this.pool = new PiecePool(
+                IntStream.range(0, numPieces()).map(this::pieceBytes).toArray());
     }
 
     private static byte[] sha256(String text) {
@@ -118,12 +122,12 @@ public final class ChunkCodec {
      *
      * @param tokenIds the chunk's tokens are tokenIds[from … from + chunkTokens)
      * @param blocks [chunkTokens / block size] where its KV lies
-     * @return pieces yet to be sealed
+     * @return pieces yet to be sealed; to be given back by whoever has them last, if that is known
      */
     public byte[][] encode(ChunkKey key, int[] tokenIds, int from, int[] blocks) {
-        byte[][] pieces = new byte[numPieces()][];
+        byte[][] pieces = pool.take();
         for (int i = 0; i < pieces.length; i++) {
-            byte[] piece = new byte[pieceBytes(i)];
+            byte[] piece = pieces[i];
             template.write(piece, key, i, firstUnits[i], numUnits(i), numUnits(i) * unitBytes);
             if (i == 0) {
                 ByteBuffer.wrap(piece, PieceHeader.NUM_BYTES, chunkTokens * Integer.BYTES)
@@ -131,9 +135,13 @@ public final class ChunkCodec {
                         .put(tokenIds, from, chunkTokens);
             }
             kv.exportKv(blocks, numBlocks(), format, firstUnits[i], numUnits(i), piece, payloadOffset(i));
-            pieces[i] = piece;
         }
         return pieces;
+    }
+
+    /** Takes back a chunk's pieces, to be used again; nobody else may have them any more. */
+    void giveBack(byte[][] pieces) {
+        pool.giveBack(pieces);
     }
 
     private int numBlocks() {

@@ -124,7 +124,9 @@ final class ChunkExports {
             sightings.setStored(key, true);
             counts.numChunksExported++;
             counts.numBytesHandedOver += codec.chunkBytes();
-        } // else the store has counted it
+        } else { // the store has counted it
+            codec.giveBack(pieces);
+        }
         long nanos = clock.getAsLong() - begun;
         nanosPerChunk = nanosPerChunk == 0 ? nanos : 0.8 * nanosPerChunk + 0.2 * nanos;
         return nanos;

@@ -73,6 +73,11 @@ final class ChunkLoads implements PrefixStore.Answers {
         maxPrefetchedChunks = maxChunks / 2;
     }
 
+    @Override
+    public void gaveBack(byte[][] pieces) {
+        codec.giveBack(pieces);
+    }
+
     /** Asks what is stored of a prefix; false if the store is left alone just now. */
     boolean find(PrefixLoad load) {
         long now = clock.getAsLong();

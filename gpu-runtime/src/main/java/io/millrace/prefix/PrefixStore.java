@@ -27,6 +27,12 @@ public interface PrefixStore {
          * @param text the same for people
          */
         void missed(long ticket, TierMiss reason, String text);
+
+        /**
+         * A chunk's pieces that the store was to keep are with it no more: it has copied or dropped them, and the receiver may use
+         * the arrays again. A store that keeps the arrays themselves never says so.
+         */
+        default void gaveBack(byte[][] pieces) {}
     }
 
     /** Called once, before any other call. */
@@ -42,11 +48,12 @@ public interface PrefixStore {
     void cancel(long ticket);
 
     /**
-     * Keeps a chunk, some time later and off the caller's path. The pieces belong to the store from now on; it seals them
-     * (writes their checksums). A chunk that finds the write buffer full is dropped and counted.
+     * Keeps a chunk, some time later and off the caller's path. The pieces belong to the store, which seals them (writes their
+     * checksums), until it gives them back, at most once, by {@link Answers#gaveBack}. A chunk that finds the write buffer full is
+     * dropped and counted.
      *
      * @param chain the keys from the first chunk to this one
-     * @return false if it was dropped
+     * @return false if it was dropped: then the pieces are still the caller's
      */
     boolean store(long affinityKey, List<ChunkKey> chain, byte[][] pieces);
 

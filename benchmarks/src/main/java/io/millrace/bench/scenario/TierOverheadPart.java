@@ -15,7 +15,8 @@ import java.util.function.DoubleSupplier;
 
 /**
  * What a tier costs that is of no use: attached while nothing is stored, and writing everything behind. Blocks are short and
- * many: a slow moment of the machine then falls on few of them, and the bound of the median is close to it.
+ * many: a slow moment of the machine then falls on few of them, and the bound of the median is close to it. Decode steps are
+ * compared in two pairs of engines, made in either order, since where an engine's memory lies is worth up to a percent, too.
  */
 final class TierOverheadPart {
     private static final int NUM_DECODING = 16;
@@ -44,18 +45,19 @@ final class TierOverheadPart {
         try (EngineSession without = session(null, null);
                 EngineSession with = session(UNUSED, new MemoryStore())) {
             settings.say("tier, overhead: prompts beside a tier that has nothing");
-            double bound = alternate(
-                    "prompts, tier unused", settings.pick(31, 121), () -> prompts(without, 1), () -> prompts(with, 1));
+            Ratios ratios = new Ratios();
+            int numPairs = settings.pick(61, 241);
+            alternate(ratios, numPairs, () -> prompts(without, 1, 1), () -> prompts(with, 1, 1));
+            double bound = ratios.report("prompts, tier unused");
             check("tier attached but unused: rate of computing prompts, 95 % bound", bound, 0.99);
         }
         try (EngineSession without = session(null, null);
                 EngineSession with = session(WRITING, TierStores.openDisk(settings))) {
             settings.say("tier, overhead: storing everything behind");
-            double bound = alternate(
-                    "prompts and decoding, storing all of it to disk",
-                    settings.pick(31, 61),
-                    () -> prompts(without, NEW_TOKENS),
-                    () -> prompts(with, NEW_TOKENS));
+            Ratios ratios = new Ratios();
+            int numPairs = settings.pick(31, 61);
+            alternate(ratios, numPairs, () -> prompts(without, 2, NEW_TOKENS), () -> prompts(with, 2, NEW_TOKENS));
+            double bound = ratios.report("prompts and decoding, storing all of it to disk");
             long numStored = with.stats().tier().numChunksExported();
             report.config("chunks_stored_behind", numStored);
             report.config("chunks_dropped_behind", with.stats().tier().store().numChunksDropped());
@@ -75,20 +77,28 @@ final class TierOverheadPart {
 
     private void decoding() {
         settings.say("tier, overhead: decoding beside a tier that has nothing");
-        int numPairs = settings.pick(151, 401);
-        int numTokens = (numPairs + 2) * STEPS_PER_BLOCK;
-        try (EngineSession without = session(null, null);
-                EngineSession with = session(UNUSED, new MemoryStore())) {
-            for (EngineSession session : List.of(without, with)) {
-                session.warmUp(workload, NUM_DECODING, 64, WARM_UP_SECONDS);
-                for (int i = 0; i < NUM_DECODING; i++) {
-                    session.submit(workload.request(64, numTokens));
-                }
-                session.prefill(NUM_DECODING);
-            }
-            double bound = alternate("decode steps, tier unused", numPairs, () -> steps(without), () -> steps(with));
-            check("tier attached but unused: decode step rate, 95 % bound", bound, 0.99);
+        int numPairs = settings.pick(100, 200); // of each order in which the engines are made
+        Ratios ratios = new Ratios();
+        try (EngineSession without = decodingSession(null, null, numPairs);
+                EngineSession with = decodingSession(UNUSED, new MemoryStore(), numPairs)) {
+            alternate(ratios, numPairs, () -> steps(without), () -> steps(with));
         }
+        try (EngineSession with = decodingSession(UNUSED, new MemoryStore(), numPairs);
+                EngineSession without = decodingSession(null, null, numPairs)) {
+            alternate(ratios, numPairs, () -> steps(without), () -> steps(with));
+        }
+        double bound = ratios.report("decode steps, tier unused");
+        check("tier attached but unused: decode step rate, 95 % bound", bound, 0.99);
+    }
+
+    private EngineSession decodingSession(TierConfig tier, PrefixStore store, int numPairs) {
+        EngineSession session = session(tier, store);
+        session.warmUp(workload, NUM_DECODING, 64, WARM_UP_SECONDS);
+        for (int i = 0; i < NUM_DECODING; i++) {
+            session.submit(workload.request(64, (numPairs + 2) * STEPS_PER_BLOCK));
+        }
+        session.prefill(NUM_DECODING);
+        return session;
     }
 
     private static double steps(EngineSession session) {
@@ -99,32 +109,49 @@ final class TierOverheadPart {
         return sum;
     }
 
-    private double prompts(EngineSession session, int numNewTokens) {
+    private double prompts(EngineSession session, int numPrompts, int numNewTokens) {
         List<Request> requests = new ArrayList<>();
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < numPrompts; i++) {
             requests.add(workload.request(PROMPT_TOKENS, numNewTokens));
         }
         return session.runToEnd(requests);
     }
 
-    /** Runs both sides in turns, either first as often; returns what the rate's ratio is at least. */
-    private double alternate(String what, int numPairs, DoubleSupplier without, DoubleSupplier with) {
-        Samples ratios = new Samples();
-        Samples withoutSeconds = new Samples();
-        Samples withSeconds = new Samples();
+    /** Runs both sides in turns, either first as often. */
+    private static void alternate(Ratios ratios, int numPairs, DoubleSupplier without, DoubleSupplier with) {
         without.getAsDouble();
         with.getAsDouble();
         for (int pair = 0; pair < numPairs; pair++) {
             double first = (pair % 2 == 0 ? without : with).getAsDouble();
             double second = (pair % 2 == 0 ? with : without).getAsDouble();
-            double bare = pair % 2 == 0 ? first : second;
-            double tiered = pair % 2 == 0 ? second : first;
-            withoutSeconds.add(bare);
-            withSeconds.add(tiered);
-            ratios.add(bare / tiered);
+            ratios.add(pair % 2 == 0 ? first : second, pair % 2 == 0 ? second : first);
         }
-        double bound = SignTest.lowerBound(ratios.values());
-        table.add(what, numPairs, withoutSeconds.median() * 1e3, withSeconds.median() * 1e3, ratios.median(), bound);
-        return bound;
+    }
+
+    /** What pairs of blocks took. */
+    private final class Ratios {
+        private final Samples ratios = new Samples();
+        private final Samples withoutSeconds = new Samples();
+        private final Samples withSeconds = new Samples();
+
+        void add(double without, double with) {
+            withoutSeconds.add(without);
+            withSeconds.add(with);
+            ratios.add(without / with);
+        }
+
+        /** Writes a row; returns what the rate's ratio is at least. */
+        double report(String what) {
+            double[] values = ratios.values();
+            double bound = SignTest.lowerBound(values);
+            table.add(
+                    what,
+                    values.length,
+                    withoutSeconds.median() * 1e3,
+                    withSeconds.median() * 1e3,
+                    ratios.median(),
+                    bound);
+            return bound;
+        }
     }
 }

@@ -59,6 +59,11 @@ public final class ThrottledStore implements PrefixStore {
             public void missed(long ticket, TierMiss reason, String text) {
                 answers.missed(ticket, reason, text);
             }
+
+            @Override
+            public void gaveBack(byte[][] pieces) {
+                answers.gaveBack(pieces);
+            }
         });
     }
 

@@ -7,7 +7,7 @@ import java.util.List;
 /** A chunk on its way into state. Made by the engine thread, then the task thread's. */
 final class ChunkWrite {
     final Place place;
-    final byte[][] pieces; // null where written
+    final byte[][] pieces;
     final long numBytes;
     final long generation;
     final int position;

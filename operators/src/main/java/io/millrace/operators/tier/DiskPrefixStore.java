@@ -134,9 +134,10 @@ public final class DiskPrefixStore implements PrefixStore {
         return isTaken;
     }
 
-    private void written(long numBytes, boolean isKept) {
+    private void written(ChunkWrite chunk, boolean isKept) {
+        answers.gaveBack(chunk.pieces);
         if (isKept) {
-            numBytesWritten.addAndGet(numBytes);
+            numBytesWritten.addAndGet(chunk.numBytes);
             numChunksWritten.incrementAndGet();
         } else {
             numChunksDropped.incrementAndGet();

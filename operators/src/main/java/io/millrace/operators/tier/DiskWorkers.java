@@ -48,7 +48,7 @@ final class DiskWorkers {
 
     /** Told on the writer thread. */
     interface Outcome {
-        void written(long numBytes, boolean isKept);
+        void written(ChunkWrite chunk, boolean isKept);
     }
 
     DiskWorkers(DiskChunks chunks, long maxBytesToWrite, int numReaderThreads) {
@@ -126,7 +126,7 @@ final class DiskWorkers {
                     boolean isKept = chunks.write(write.chunk);
                     keysToWrite.remove(write.chunk.place.key());
                     numBytesToWrite.addAndGet(-write.chunk.numBytes);
-                    write.outcome.written(write.chunk.numBytes, isKept);
+                    write.outcome.written(write.chunk, isKept);
                 } else {
                     chunks.evictUnused();
                 }

@@ -3,7 +3,7 @@ package io.millrace.operators.tier;
 import io.millrace.prefix.ChunkKey;
 import java.io.IOException;
 
-/** Pieces by chunk and number, on disk. Any thread; not after close. */
+/** Pieces by chunk and number, on disk. Reads and removals by any thread, the rest by one; nothing after close. */
 interface PieceDatabase extends AutoCloseable {
     /** A piece that was written with that many bytes; null if it is not there or has another length. */
     byte[] read(ChunkKey key, int piece, int numBytes) throws IOException;

@@ -1,14 +1,23 @@
 package io.millrace.operators.tier;
 
+import io.millrace.operators.tier.Segments.Piece;
+import io.millrace.operators.tier.Segments.Segment;
 import io.millrace.prefix.ChunkKey;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
-import org.rocksdb.CompactRangeOptions;
+import java.util.List;
+import java.util.Map;
+import org.rocksdb.BlockBasedTableConfig;
+import org.rocksdb.ChecksumType;
+import org.rocksdb.ColumnFamilyDescriptor;
+import org.rocksdb.ColumnFamilyHandle;
+import org.rocksdb.ColumnFamilyOptions;
 import org.rocksdb.CompressionType;
+import org.rocksdb.DBOptions;
 import org.rocksdb.FlushOptions;
-import org.rocksdb.Options;
 import org.rocksdb.ReadOptions;
 import org.rocksdb.RocksDB;
 import org.rocksdb.RocksDBException;
@@ -16,27 +25,34 @@ import org.rocksdb.RocksObject;
 import org.rocksdb.WriteOptions;
 
 /**
- * Pieces in a RocksDB of their own: no log, since nothing is read after a failure; no compression, since KV does not
- * compress; values in blob files, so that compactions move keys alone and a value is one read. RocksDB verifies no checksums:
- * every piece has its own, which is looked at later.
+ * Pieces in a RocksDB of their own, set up so that a piece is written once and touched as little as can be, since the cores that
+ * write are those that compute: no log, as nothing is read after a failure; no compression, as KV does not compress; no
+ * checksums, as every piece has its own, which is looked at later (and those of RocksDB's blob files are computed by table, which
+ * costs more than all the rest of writing); files go past the page cache where the file system lets them.
+ *
+ * <p>Nothing is compacted either. Pieces go to a column family, the segment, until that has a thirty-second of the capacity, and then
+ * to a new one. To get room back, what is still wanted of a segment is written again and the column family is dropped, files and
+ * all.
  */
 final class RocksPieceDatabase implements PieceDatabase {
     private static final long MAX_WRITE_BUFFER_BYTES = 32L << 20;
-    private static final long MAX_BLOB_FILE_BYTES = 64L << 20;
-    private static final int WRITE_BUFFERS_PER_CAPACITY = 16;
-    private static final int BLOB_FILES_PER_CAPACITY = 32;
-    private static final long MIN_FILE_BYTES = 1L << 20;
-    private static final int MIN_BLOB_BYTES = 1024;
-    private static final long BYTES_PER_SYNC = 1L << 20;
+    private static final int SEGMENTS_PER_CAPACITY = 32;
+    private static final long MIN_SEGMENT_BYTES = 1L << 20;
 
-    /** Share of the oldest blob files whose live values a compaction moves, so that the files can go. */
-    private static final double BLOB_AGE_CUTOFF = 0.25;
+    /** Of the capacity: files beyond that have segments rewritten for the sake of what is unwanted in them. */
+    private static final double FULL_SHARE = 0.875;
 
     private final StoreDirectory directory;
+    private final long capacityBytes;
     private final Deque<RocksObject> options = new ArrayDeque<>();
+    private final ColumnFamilyOptions segmentOptions;
     private final WriteOptions writeOptions;
     private final ReadOptions readOptions;
+    private final FlushOptions flushOptions;
+    private final ColumnFamilyHandle defaultFamily;
+    private final Segments<ColumnFamilyHandle> segments;
     private final RocksDB db;
+    private int numSegmentsBegun; // writer's
 
     /**
      * Makes an empty one.
@@ -45,37 +61,39 @@ final class RocksPieceDatabase implements PieceDatabase {
      */
     RocksPieceDatabase(StoreDirectory directory, long capacityBytes, boolean usesDirectReads) throws IOException {
         this.directory = directory;
+        this.capacityBytes = capacityBytes;
         RocksDB.loadLibrary();
-        long writeBuffer = clamp(capacityBytes / WRITE_BUFFERS_PER_CAPACITY, MAX_WRITE_BUFFER_BYTES);
-        long blobFile = clamp(capacityBytes / BLOB_FILES_PER_CAPACITY, MAX_BLOB_FILE_BYTES);
-        Options opened = keep(new Options())
+        long segmentBytes = Math.max(MIN_SEGMENT_BYTES, capacityBytes / SEGMENTS_PER_CAPACITY);
+        segments = new Segments<>(segmentBytes);
+        segmentOptions = keep(new ColumnFamilyOptions())
+                .setCompressionType(CompressionType.NO_COMPRESSION)
+                .setDisableAutoCompactions(true)
+                .setWriteBufferSize(Math.min(MAX_WRITE_BUFFER_BYTES, segmentBytes))
+                .setTableFormatConfig(
+                        new BlockBasedTableConfig().setNoBlockCache(true).setChecksumType(ChecksumType.kNoChecksum));
+        DBOptions opened = keep(new DBOptions())
                 .setCreateIfMissing(true)
                 .setErrorIfExists(true)
-                .setCompressionType(CompressionType.NO_COMPRESSION)
-                .setEnableBlobFiles(true)
-                .setMinBlobSize(MIN_BLOB_BYTES)
-                .setBlobFileSize(blobFile)
-                .setBlobCompressionType(CompressionType.NO_COMPRESSION)
-                .setEnableBlobGarbageCollection(true)
-                .setBlobGarbageCollectionAgeCutoff(BLOB_AGE_CUTOFF)
-                .setWriteBufferSize(writeBuffer)
-                .setBytesPerSync(BYTES_PER_SYNC)
                 .setUseDirectReads(usesDirectReads)
+                .setUseDirectIoForFlushAndCompaction(directory.takesDirectWrites())
                 .setAvoidFlushDuringShutdown(true)
                 .setKeepLogFileNum(1)
                 .setStatsDumpPeriodSec(0);
         writeOptions = keep(new WriteOptions()).setDisableWAL(true);
         readOptions = keep(new ReadOptions()).setVerifyChecksums(false).setFillCache(false);
+        flushOptions = keep(new FlushOptions()).setWaitForFlush(false);
+        List<ColumnFamilyHandle> handles = new ArrayList<>();
         try {
-            db = RocksDB.open(opened, directory.path().resolve("db").toString());
+            db = RocksDB.open(
+                    opened,
+                    directory.path().resolve("db").toString(),
+                    List.of(new ColumnFamilyDescriptor(RocksDB.DEFAULT_COLUMN_FAMILY, segmentOptions)),
+                    handles);
         } catch (RocksDBException e) {
             closeOptions();
             throw new IOException("RocksDB cannot be opened under " + directory.path() + ": " + e.getMessage(), e);
         }
-    }
-
-    private static long clamp(long bytes, long most) {
-        return Math.max(MIN_FILE_BYTES, Math.min(most, bytes));
+        defaultFamily = handles.get(0);
     }
 
     private <T extends RocksObject> T keep(T object) {
@@ -83,60 +101,111 @@ final class RocksPieceDatabase implements PieceDatabase {
         return object;
     }
 
-    private static byte[] databaseKey(ChunkKey key, int piece) {
+    private static byte[] databaseKey(Piece piece) {
         return ByteBuffer.allocate(ChunkKey.NUM_BYTES + Integer.BYTES)
-                .putLong(key.high())
-                .putLong(key.low())
-                .putInt(piece)
+                .putLong(piece.key().high())
+                .putLong(piece.key().low())
+                .putInt(piece.number())
                 .array();
     }
 
     @Override
     public byte[] read(ChunkKey key, int piece, int numBytes) throws IOException {
-        byte[] bytes = new byte[numBytes];
+        Piece wanted = new Piece(key, piece);
+        Segment<ColumnFamilyHandle> segment = segments.enter(wanted, numBytes);
+        if (segment == null) {
+            return null;
+        }
         try {
-            return db.get(readOptions, databaseKey(key, piece), bytes) == numBytes ? bytes : null;
+            return read(segment, wanted, numBytes);
         } catch (RocksDBException e) {
             throw new IOException(e.getMessage(), e);
+        } finally {
+            if (segments.leave(segment)) {
+                segment.storage.close();
+            }
         }
+    }
+
+    private byte[] read(Segment<ColumnFamilyHandle> segment, Piece piece, int numBytes) throws RocksDBException {
+        byte[] bytes = new byte[numBytes];
+        return db.get(segment.storage, readOptions, databaseKey(piece), bytes) == numBytes ? bytes : null;
     }
 
     @Override
     public void write(ChunkKey key, int piece, byte[] bytes) throws IOException {
+        Piece written = new Piece(key, piece);
         try {
-            db.put(writeOptions, databaseKey(key, piece), bytes);
+            segments.add(append(written, bytes), written, bytes.length);
         } catch (RocksDBException e) {
             throw new IOException(e.getMessage(), e);
         }
+    }
+
+    private Segment<ColumnFamilyHandle> append(Piece piece, byte[] bytes) throws RocksDBException {
+        Segment<ColumnFamilyHandle> open = segments.open();
+        Segment<ColumnFamilyHandle> segment = open != null ? open : beginSegment();
+        db.put(segment.storage, writeOptions, databaseKey(piece), bytes);
+        return segment;
+    }
+
+    private Segment<ColumnFamilyHandle> beginSegment() throws RocksDBException {
+        List<Segment<ColumnFamilyHandle>> others = segments.all();
+        if (!others.isEmpty()) {
+            db.flush(flushOptions, others.get(others.size() - 1).storage); // it gets no more, and is to leave memory
+        }
+        byte[] name =
+                ByteBuffer.allocate(Integer.BYTES).putInt(++numSegmentsBegun).array();
+        return segments.begin(db.createColumnFamily(new ColumnFamilyDescriptor(name, segmentOptions)));
     }
 
     @Override
-    public void remove(ChunkKey key, int piece) throws IOException {
-        try {
-            db.delete(writeOptions, databaseKey(key, piece));
-        } catch (RocksDBException e) {
-            throw new IOException(e.getMessage(), e);
-        }
+    public void remove(ChunkKey key, int piece) {
+        segments.remove(new Piece(key, piece));
     }
 
-    /** Removed keys are only dropped, and their blob files with them, when all levels are compacted into one: keys alone. */
+    /** Drops segments of which nothing is wanted; if files are many still, those too of which little is. */
     @Override
     public void reclaim() throws IOException {
-        try (FlushOptions flush = new FlushOptions();
-                CompactRangeOptions range = new CompactRangeOptions()) {
-            db.flush(flush);
-            range.setBottommostLevelCompaction(CompactRangeOptions.BottommostLevelCompaction.kForce);
-            db.compactRange(db.getDefaultColumnFamily(), null, null, range);
+        try {
+            Segment<ColumnFamilyHandle> least = segments.leastWanted(0);
+            while (least != null) {
+                drop(least);
+                least = segments.leastWanted(0);
+            }
+            while (segments.numBytes() > FULL_SHARE * capacityBytes) {
+                least = segments.leastWanted(Long.MAX_VALUE);
+                if (least == null) {
+                    return;
+                }
+                rewrite(least);
+                drop(least);
+            }
         } catch (RocksDBException e) {
             throw new IOException(e.getMessage(), e);
+        }
+    }
+
+    private void rewrite(Segment<ColumnFamilyHandle> segment) throws RocksDBException {
+        for (Map.Entry<Piece, Integer> each : segments.wanted(segment).entrySet()) {
+            byte[] bytes = read(segment, each.getKey(), each.getValue());
+            if (bytes != null) { // a lost one is found missing when it is read
+                segments.move(segment, append(each.getKey(), bytes), each.getKey(), bytes.length);
+            }
+        }
+    }
+
+    private void drop(Segment<ColumnFamilyHandle> segment) throws RocksDBException {
+        db.dropColumnFamily(segment.storage);
+        if (segments.remove(segment)) {
+            segment.storage.close();
         }
     }
 
     @Override
     public long numFileBytes() throws IOException {
         try {
-            return db.getLongProperty("rocksdb.total-blob-file-size")
-                    + db.getLongProperty("rocksdb.total-sst-files-size");
+            return db.getAggregatedLongProperty("rocksdb.total-sst-files-size");
         } catch (RocksDBException e) {
             throw new IOException(e.getMessage(), e);
         }
@@ -150,6 +219,8 @@ final class RocksPieceDatabase implements PieceDatabase {
     @Override
     public void close() {
         db.cancelAllBackgroundWork(true);
+        segments.all().forEach(segment -> segment.storage.close());
+        defaultFamily.close();
         db.close();
         closeOptions();
         directory.close();

@@ -157,7 +157,7 @@ final class StateChunks {
             byte[] piece = write.pieces[write.numWritten];
             ChunkCodec.seal(piece);
             state.writePiece(write.place.affinityKey(), write.place.key(), write.numWritten, piece);
-            write.pieces[write.numWritten++] = null;
+            write.numWritten++;
             numBytesWritten += piece.length;
             if (write.numWritten < write.pieces.length) {
                 return false;

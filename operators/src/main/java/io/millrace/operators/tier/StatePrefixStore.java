@@ -289,6 +289,7 @@ public final class StatePrefixStore implements PrefixStore {
         }
         if (chunks.write(writing)) {
             numBytesToWrite.addAndGet(-writing.numBytes);
+            answers.gaveBack(writing.pieces); // state has copied them
             writing = null;
         }
         return true;

@@ -1,6 +1,8 @@
 package io.millrace.operators.tier;
 
+import com.sun.nio.file.ExtendedOpenOption;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;
 import java.nio.channels.OverlappingFileLockException;
@@ -22,6 +24,7 @@ final class StoreDirectory implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(StoreDirectory.class);
     private static final String PREFIX = "prefix-kv-";
     private static final String LOCK_NAME = "in-use.lock";
+    private static final String PROBE_NAME = "direct-write.probe";
     private static final int MAX_LOCK_ATTEMPTS = 500;
 
     private final Path path;
@@ -99,6 +102,35 @@ final class StoreDirectory implements AutoCloseable {
     /** Whether nobody has deleted it. */
     boolean isThere() {
         return Files.exists(path.resolve(LOCK_NAME));
+    }
+
+    /** Whether its file system takes writes that go past the page cache; says so once if not. */
+    boolean takesDirectWrites() {
+        Path probe = path.resolve(PROBE_NAME);
+        try (FileChannel channel = FileChannel.open(
+                probe, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE, ExtendedOpenOption.DIRECT)) {
+            int blockBytes = Math.toIntExact(Files.getFileStore(path).getBlockSize());
+            ByteBuffer block = ByteBuffer.allocateDirect(2 * blockBytes).alignedSlice(blockBytes);
+            channel.write(block.limit(blockBytes));
+            return true;
+        } catch (IOException | UnsupportedOperationException e) {
+            LOG.warn(
+                    "The file system of {} takes no direct writes ({}), so the prefix tier writes through the page cache, which"
+                            + " takes computing time. Remedy: a --tier-directory on ext4 or xfs.",
+                    path,
+                    e.toString());
+            return false;
+        } finally {
+            deleteProbe(probe);
+        }
+    }
+
+    private static void deleteProbe(Path probe) {
+        try {
+            Files.deleteIfExists(probe);
+        } catch (IOException e) {
+            LOG.warn("could not delete {}: {}", probe, e.toString());
+        }
     }
 
     /** Deletes it with everything in it, as far as possible. */

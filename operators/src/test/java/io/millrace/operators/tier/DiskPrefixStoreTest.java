@@ -22,6 +22,7 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.SplittableRandom;
@@ -233,8 +234,7 @@ class DiskPrefixStoreTest {
     private long bytesOfFiles() throws IOException {
         while (true) {
             try (Stream<Path> files = Files.walk(directory)) {
-                return files.filter(file -> file.toString().endsWith(".blob")
-                                || file.toString().endsWith(".sst"))
+                return files.filter(file -> file.toString().endsWith(".sst"))
                         .mapToLong(file -> file.toFile().length())
                         .sum();
             } catch (UncheckedIOException e) {
@@ -389,14 +389,12 @@ class DiskPrefixStoreTest {
         List<ChunkKey> chain = chain(1);
         byte[] right = pieces(900_000)[0];
         assertTrue(store.write(new ChunkWrite(0, chain, new byte[][] {right}, 0)));
-        database.reclaim(); // everything is in files now
-        Path blobs = blobFiles().get(0);
-        try (RandomAccessFile file = new RandomAccessFile(blobs.toFile(), "rw")) {
-            file.seek(300_000);
-            int old = file.read();
-            file.seek(300_000);
-            file.write(old ^ 1);
+        for (int i = 0; i < 4; i++) { // the next segment: the first becomes a file
+            assertTrue(store.write(new ChunkWrite(0, chain(1), pieces(900_000), 0)));
         }
+        await(() -> !filesOfPieces().isEmpty());
+        Path file = filesOfPieces().get(0);
+        flipBit(file, positionOf(right, file));
         byte[] loaded = store.read(chain.get(0)).pieces()[0];
         assertEquals(right.length, loaded.length);
         int numDifferent = 0;
@@ -404,7 +402,7 @@ class DiskPrefixStoreTest {
             numDifferent += loaded[at] != right[at] ? 1 : 0;
         }
         assertEquals(1, numDifferent);
-        Files.write(blobs, new byte[0]);
+        Files.write(file, new byte[0]);
         String reason = store.read(chain.get(0)).missReason();
         assertTrue(reason.startsWith("reading it failed"), reason);
         assertEquals(0, store.numLeading(chain));
@@ -413,13 +411,34 @@ class DiskPrefixStoreTest {
         store.close();
     }
 
-    private List<Path> blobFiles() {
+    /** Where a piece's middle lies in a file. */
+    private static long positionOf(byte[] piece, Path file) throws IOException {
+        byte[] all = Files.readAllBytes(file);
+        int middle = piece.length / 2;
+        for (int at = middle; at < all.length - middle; at++) {
+            if (Arrays.equals(all, at, at + 64, piece, middle, middle + 64)) {
+                return at;
+            }
+        }
+        throw new AssertionError("the piece is not in " + file);
+    }
+
+    private static void flipBit(Path path, long position) throws IOException {
+        try (RandomAccessFile file = new RandomAccessFile(path.toFile(), "rw")) {
+            file.seek(position);
+            int old = file.read();
+            file.seek(position);
+            file.write(old ^ 1);
+        }
+    }
+
+    private List<Path> filesOfPieces() {
         try (Stream<Path> files = Files.walk(directory)) {
             return files.filter(file ->
-                            file.toString().endsWith(".blob") && file.toFile().length() > 500_000)
+                            file.toString().endsWith(".sst") && file.toFile().length() > 500_000)
                     .sorted()
                     .toList();
-        } catch (IOException | java.io.UncheckedIOException e) {
+        } catch (IOException | UncheckedIOException e) {
             return List.of();
         }
     }

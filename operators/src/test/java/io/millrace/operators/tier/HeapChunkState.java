@@ -24,13 +24,14 @@ final class HeapChunkState implements ChunkState {
         if (broken.contains(pieceKey)) {
             throw new IOException("block checksum mismatch");
         }
-        return pieces.get(pieceKey);
+        byte[] bytes = pieces.get(pieceKey);
+        return bytes == null ? null : bytes.clone();
     }
 
     @Override
     public void writePiece(long affinityKey, ChunkKey key, int piece, byte[] bytes) throws IOException {
         failIfReadOnly();
-        pieces.put(new PieceKey(new Place(affinityKey, key), piece), bytes);
+        pieces.put(new PieceKey(new Place(affinityKey, key), piece), bytes.clone());
     }
 
     @Override
