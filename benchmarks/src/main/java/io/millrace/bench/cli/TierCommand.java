@@ -22,7 +22,8 @@ final class TierCommand extends ScenarioCommand {
             names = "--parts",
             split = ",",
             paramLabel = "PART",
-            description = "Comma-separated, of virtual, real, mixed, overhead, stores, flink. Default: all.")
+            description = "Comma-separated, of virtual, real, twin, mixed, overhead, stores, flink."
+                    + " Default: all; twin, a multi-head twin of the model, only with --full.")
     List<String> parts;
 
     @Override
@@ -31,7 +32,7 @@ final class TierCommand extends ScenarioCommand {
         for (String name : parts == null ? List.<String>of() : parts) {
             chosen.add(part(name));
         }
-        return new TierScenario(chosen.isEmpty() ? EnumSet.allOf(Part.class) : chosen);
+        return new TierScenario(chosen);
     }
 
     private static Part part(String name) {
@@ -43,7 +44,7 @@ final class TierCommand extends ScenarioCommand {
         throw new InvalidConfigException(
                 "--parts",
                 name,
-                "must be of virtual, real, mixed, overhead, stores, flink",
+                "must be of virtual, real, twin, mixed, overhead, stores, flink",
                 "leave it out for all of them");
     }
 }

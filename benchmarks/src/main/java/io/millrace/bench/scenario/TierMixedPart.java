@@ -4,27 +4,27 @@ import io.millrace.backend.KvFormat;
 import io.millrace.bench.report.Check.Op;
 import io.millrace.bench.report.Report;
 import io.millrace.bench.report.Table;
-import io.millrace.bench.tier.MemoryStore;
+import io.millrace.bench.tier.SignTest;
 import io.millrace.bench.tier.ThrottledStore;
-import io.millrace.prefix.ChunkKey;
 import io.millrace.prefix.PrefixStore;
 import io.millrace.prefix.TierConfig;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * A stored prompt of 4k tokens, then 22 short ones: all in order of arrival, or with the short ones computed first while the
- * stored one loads.
+ * stored one loads. Unless a report is wanted, both are a quarter of that, and so is the budget of a step.
  */
 final class TierMixedPart {
     private static final int STORED_TOKENS = 4096;
+    private static final int QUICK_STORED_TOKENS = 1024;
     private static final int NUM_SHORT = 22;
+    private static final int QUICK_NUM_SHORT = 6;
     private static final int MIN_SHORT_TOKENS = 32;
     private static final int MAX_SHORT_TOKENS = 448;
     private static final int MAX_NUM_BATCHED_TOKENS = 512;
+    private static final int QUICK_MAX_NUM_BATCHED_TOKENS = 128;
     private static final int NUM_PROMPTS = 3;
 
     /**
@@ -40,6 +40,9 @@ final class TierMixedPart {
 
     private final BenchSettings settings;
     private final Report report;
+    private final int numStoredTokens;
+    private final int numShort;
+    private final int maxNumBatchedTokens;
 
     /** Seconds from submission. */
     private record Times(double all, double stored) {}
@@ -47,23 +50,36 @@ final class TierMixedPart {
     TierMixedPart(BenchSettings settings, Report report) {
         this.settings = settings;
         this.report = report;
+        numStoredTokens = settings.pick(QUICK_STORED_TOKENS, STORED_TOKENS);
+        numShort = settings.pick(QUICK_NUM_SHORT, NUM_SHORT);
+        maxNumBatchedTokens = settings.pick(QUICK_MAX_NUM_BATCHED_TOKENS, MAX_NUM_BATCHED_TOKENS);
     }
 
     void run() {
+        PrefixStore stored = TierStores.openDisk(settings); // keeps the database for those that come and go
+        try {
+            run(stored);
+        } finally {
+            stored.close();
+        }
+    }
+
+    private void run(PrefixStore kept) {
         Workload workload = new Workload(settings.model().shape().vocabSize(), settings.seed());
         List<int[]> stored = new ArrayList<>();
         for (int i = 0; i < NUM_PROMPTS; i++) {
-            stored.add(workload.prompt(STORED_TOKENS + 1));
+            stored.add(workload.prompt(numStoredTokens + 1));
         }
-        settings.say("tier, mixed: storing prompts of %d tokens", STORED_TOKENS);
-        Map<ChunkKey, byte[][]> chunks = new ConcurrentHashMap<>();
+        settings.say("tier, mixed: storing prompts of %d tokens", numStoredTokens);
+        int numChunks = numStoredTokens / TierConfig.DEFAULT_CHUNK_TOKENS;
         Samples computeSeconds = new Samples();
-        try (TierSession storing = session(STORING, new MemoryStore(chunks))) {
+        double kvBytes;
+        try (TierSession storing = session(STORING, TierStores.openDisk(settings))) {
             for (int[] prompt : stored) {
                 computeSeconds.add(storing.firstToken(prompt, 1).seconds());
             }
+            kvBytes = numChunks * TierStores.awaitChunks(kept, NUM_PROMPTS * numChunks);
         }
-        double kvBytes = (double) STORED_TOKENS / TierConfig.DEFAULT_CHUNK_TOKENS * TierStores.chunkBytes(chunks);
         double bytesPerSecond = kvBytes / (IO_OVER_COMPUTE * computeSeconds.median());
         Samples all = new Samples();
         Samples first = new Samples();
@@ -76,13 +92,12 @@ final class TierMixedPart {
                 "arrival_order_stored_s",
                 "adaptive_stored_s",
                 "stored_ratio");
-        try (TierSession arrival = session(
-                        ADAPTIVE.inOrderOfService(), new ThrottledStore(new MemoryStore(chunks), bytesPerSecond));
-                TierSession adaptive = session(ADAPTIVE, new ThrottledStore(new MemoryStore(chunks), bytesPerSecond))) {
+        try (TierSession arrival = session(ADAPTIVE.inOrderOfService(), throttled(bytesPerSecond));
+                TierSession adaptive = session(ADAPTIVE, throttled(bytesPerSecond))) {
             // A load on its own teaches both sides the link's rate and the device's.
             arrival.firstToken(stored.get(0), 1);
             adaptive.firstToken(stored.get(0), 1);
-            int numPairs = settings.pick(1, 9);
+            int numPairs = settings.pick(3, 9);
             for (int pair = 1; pair <= numPairs; pair++) {
                 settings.say("tier, mixed, pair %d of %d", pair, numPairs);
                 int[] prompt = stored.get(pair % NUM_PROMPTS);
@@ -109,6 +124,17 @@ final class TierMixedPart {
             }
         }
         report.config("mixed_io_over_compute", IO_OVER_COMPUTE);
+        report.config(
+                "mixed",
+                "a stored prompt of " + numStoredTokens + " tokens, then " + numShort + " short ones, "
+                        + maxNumBatchedTokens + " tokens a step");
+        report.table("mixed_median", "of", "median", "at_least", "at_most")
+                .add("ratio", all.median(), SignTest.lowerBound(all.values()), SignTest.upperBound(all.values()))
+                .add(
+                        "stored_ratio",
+                        first.median(),
+                        SignTest.lowerBound(first.values()),
+                        SignTest.upperBound(first.values()));
         report.check(
                 "mixed: order of arrival over adaptive, time until all have ended", all.median(), Op.AT_LEAST, 1.2);
         report.check(
@@ -118,9 +144,13 @@ final class TierMixedPart {
                 1.5);
     }
 
+    private PrefixStore throttled(double bytesPerSecond) {
+        return new ThrottledStore(TierStores.openDisk(settings), bytesPerSecond);
+    }
+
     private List<int[]> shorts(Workload workload) {
         List<int[]> shorts = new ArrayList<>();
-        for (int i = 0; i < NUM_SHORT; i++) {
+        for (int i = 0; i < numShort; i++) {
             shorts.add(workload.prompt(workload.length(MIN_SHORT_TOKENS, MAX_SHORT_TOKENS)));
         }
         return shorts;
@@ -141,7 +171,7 @@ final class TierMixedPart {
     }
 
     private TierSession session(TierConfig tier, PrefixStore store) {
-        int numKvTokens = STORED_TOKENS + NUM_SHORT * MAX_SHORT_TOKENS / 4 + 2 * MAX_NUM_BATCHED_TOKENS;
-        return new TierSession(settings, new TierSession.Options(MAX_NUM_BATCHED_TOKENS, numKvTokens, tier, store));
+        int numKvTokens = numStoredTokens + numShort * MAX_SHORT_TOKENS / 4 + 2 * maxNumBatchedTokens;
+        return new TierSession(settings, new TierSession.Options(maxNumBatchedTokens, numKvTokens, tier, store));
     }
 }

@@ -1,6 +1,8 @@
 package io.millrace.bench.scenario;
 
 import io.millrace.bench.report.Report;
+import io.millrace.bench.report.Table;
+import java.util.EnumSet;
 import java.util.Locale;
 import java.util.Set;
 
@@ -13,6 +15,7 @@ public final class TierScenario implements Scenario {
     public enum Part {
         VIRTUAL,
         REAL,
+        TWIN,
         MIXED,
         OVERHEAD,
         STORES,
@@ -24,34 +27,38 @@ public final class TierScenario implements Scenario {
         }
     }
 
-    private final Set<Part> parts;
+    private final Set<Part> parts; // empty for those that go without saying
 
+    /** @param parts empty for all; the twin's only where a report is wanted */
     public TierScenario(Set<Part> parts) {
         this.parts = Set.copyOf(parts);
     }
 
     @Override
     public Report run(BenchSettings settings) throws InterruptedException {
-        Report report = Machine.newReport("tier", settings)
-                .config("parts", parts.stream().sorted().toList().toString());
-        if (parts.contains(Part.VIRTUAL)) {
-            new TierVirtualPart(settings, report).run();
+        Set<Part> chosen = parts.isEmpty() ? EnumSet.allOf(Part.class) : EnumSet.copyOf(parts);
+        if (parts.isEmpty() && !settings.full()) {
+            chosen.remove(Part.TWIN);
         }
-        if (parts.contains(Part.REAL)) {
-            new TierRealPart(settings, report).run();
-        }
-        if (parts.contains(Part.MIXED)) {
-            new TierMixedPart(settings, report).run();
-        }
-        if (parts.contains(Part.OVERHEAD)) {
-            new TierOverheadPart(settings, report).run();
-        }
-        if (parts.contains(Part.STORES)) {
-            new TierStoresPart(settings, report).run();
-        }
-        if (parts.contains(Part.FLINK)) {
-            new TierFlinkPart(settings, report).run();
+        Report report = Machine.newReport("tier", settings).config("parts", chosen.toString());
+        Table seconds = report.table("parts", "part", "seconds");
+        for (Part part : chosen) {
+            long start = System.nanoTime();
+            run(part, settings, report);
+            seconds.add(part.optionName(), (System.nanoTime() - start) / 1e9);
         }
         return report;
+    }
+
+    private static void run(Part part, BenchSettings settings, Report report) throws InterruptedException {
+        switch (part) {
+            case VIRTUAL -> new TierVirtualPart(settings, report).run();
+            case REAL -> TierRealPart.ofModel(settings, report).run();
+            case TWIN -> TierRealPart.ofMultiHeadTwin(settings, report).run();
+            case MIXED -> new TierMixedPart(settings, report).run();
+            case OVERHEAD -> new TierOverheadPart(settings, report).run();
+            case STORES -> new TierStoresPart(settings, report).run();
+            case FLINK -> new TierFlinkPart(settings, report).run();
+        }
     }
 }
