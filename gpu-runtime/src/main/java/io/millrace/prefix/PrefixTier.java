@@ -45,7 +45,7 @@ public final class PrefixTier implements LowerTier {
     private final TierCounts counts = new TierCounts();
     private final Map<Sequence, TierSequence> sequences = new IdentityHashMap<>();
     private final List<TierSequence> active = new ArrayList<>(); // with loads, in order of service
-    private final List<TierSequence> toFind = new ArrayList<>(); // preempted
+    private final List<TierSequence> toFind = new ArrayList<>(); // preempted, or evicted from memory while they waited
     private Scheduler scheduler;
 
     /**
@@ -254,6 +254,9 @@ public final class PrefixTier implements LowerTier {
             each.waitingSince = clock.getAsLong();
             if (each.load != null) {
                 moveOn(each);
+            } else {
+                // In memory when it began to wait, it may not be any more.
+                findLater(each, each.pointerChunk(chunkTokens));
             }
         }
     }
@@ -267,10 +270,15 @@ public final class PrefixTier implements LowerTier {
         close(each);
         exportIfItPays(each);
         each.restoring = true;
-        for (int i = 0; i < each.keys.size(); i++) {
+        findLater(each, 0);
+    }
+
+    /** Has a prefix looked for before the next step if a chunk of it, from the given one on, is thought to be stored. */
+    private void findLater(TierSequence each, int firstChunk) {
+        int numChunks = Math.min(each.keys.size(), (each.sequence.numTokens() - 1) / chunkTokens);
+        for (int i = firstChunk; i < numChunks && !toFind.contains(each); i++) {
             if (sightings.isStored(each.keys.get(i))) {
                 toFind.add(each);
-                return;
             }
         }
     }
@@ -311,7 +319,9 @@ public final class PrefixTier implements LowerTier {
         if (numChunks == 0 || group.needsPromptScores()) {
             return;
         }
-        int numCached = blocks.numCachedTokens(sequence.tokenIds(), sequence.numTokens(), group.salt());
+        int numCached = sequence.isRunning()
+                ? sequence.numComputedTokens()
+                : blocks.numCachedTokens(sequence.tokenIds(), sequence.numTokens(), group.salt());
         int numUncached = numChunks - numCached / chunkTokens;
         if (numUncached <= 0) {
             return;

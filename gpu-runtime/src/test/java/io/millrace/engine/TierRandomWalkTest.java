@@ -9,6 +9,7 @@ import io.millrace.prefix.TierConfig;
 import io.millrace.prefix.TierStats;
 import io.millrace.sampling.SamplingParams;
 import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -22,17 +23,31 @@ class TierRandomWalkTest {
     private static final int CHUNK = 32;
     private static final TierConfig TIER = new TierConfig(KvFormat.AS_COMPUTED, CHUNK, true, 64 << 10, 500);
 
-    private static EngineConfig config(Random random, TierConfig tier) {
+    /**
+     * A walk.
+     *
+     * @param faults share of loads that go wrong
+     * @param isPressed whether many sequences grow far beyond their prompts in a pool for two, so that most are preempted
+     */
+    private record Walk(long seed, TierConfig tier, double faults, boolean isPressed) {
+        Walk(long seed, TierConfig tier, double faults) {
+            this(seed, tier, faults, false);
+        }
+    }
+
+    private static EngineConfig config(Random random, Walk walk) {
         int blockSize = List.of(4, 8, 16).get(random.nextInt(3));
-        return EngineHarness.config(1 + random.nextInt(12), 8 + random.nextInt(200), random.nextInt(4) > 0, blockSize)
-                .withTier(tier);
+        int minNumSeqs = walk.isPressed() ? 6 : 1;
+        return EngineHarness.config(
+                        minNumSeqs + random.nextInt(12), 8 + random.nextInt(200), random.nextInt(4) > 0, blockSize)
+                .withTier(walk.tier());
     }
 
     /** Requests over a few documents, so that prefixes come again; some continue what an earlier one might have said. */
-    private static List<Request> requests(Random random, int count) {
+    private static List<Request> requests(Random random, int count, boolean isPressed) {
         List<int[]> documents = new ArrayList<>();
         for (int d = 0; d < 4; d++) {
-            documents.add(tokens(random, 40 + random.nextInt(400)));
+            documents.add(tokens(random, 40 + random.nextInt(isPressed ? 100 : 400)));
         }
         List<Request> requests = new ArrayList<>();
         for (int i = 0; i < count; i++) {
@@ -43,7 +58,7 @@ class TierRandomWalkTest {
             System.arraycopy(document, 0, prompt, 0, kept);
             System.arraycopy(question, 0, prompt, kept, question.length);
             SamplingParams params = SamplingParams.builder()
-                    .maxTokens(1 + random.nextInt(60))
+                    .maxTokens(isPressed ? 100 + random.nextInt(200) : 1 + random.nextInt(60))
                     .n(random.nextInt(4) == 0 ? 1 + random.nextInt(4) : 1)
                     .seed(random.nextInt(5))
                     .numPromptLogprobs(random.nextInt(12) == 0 ? 1 : -1)
@@ -83,16 +98,18 @@ class TierRandomWalkTest {
         }
     }
 
-    private static TierStats walk(long seed, TierConfig tier, double faults) {
+    private static TierStats walk(Walk walk) {
+        long seed = walk.seed();
+        double faults = walk.faults();
         Random random = new Random(seed);
-        EngineConfig config = config(random, tier);
-        List<Request> requests = requests(random, 40);
+        EngineConfig config = config(random, walk);
+        List<Request> requests = requests(random, 40, walk.isPressed());
         Map<String, String> expected = expected(requests, config);
         int longest = requests.stream()
                 .mapToInt(r -> r.promptTokenIds().length + r.sampling().maxTokens())
                 .max()
                 .orElseThrow();
-        int numBlocks = (longest / config.blockSize() + 2) * (1 + random.nextInt(6));
+        int numBlocks = (longest / config.blockSize() + 2) * (walk.isPressed() ? 2 : 1 + random.nextInt(6));
         TierHarness.Clock clock = new TierHarness.Clock();
         InMemoryPrefixStore store =
                 new InMemoryPrefixStore(clock, seed).withFaults(faults).withMaxLoadsInFlight(1 + random.nextInt(4));
@@ -101,7 +118,7 @@ class TierRandomWalkTest {
             int next = 0;
             int numSteps = 0;
             while (true) {
-                if (random.nextInt(10) == 0) {
+                if (random.nextInt(walk.isPressed() ? 50 : 10) == 0) {
                     store.withTimes(random.nextInt(5_000_000), (long) Math.pow(10, 4 + 5 * random.nextDouble()));
                 }
                 if (faults > 0 && random.nextInt(100) == 0) {
@@ -130,39 +147,49 @@ class TierRandomWalkTest {
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
     void outputsAreThoseWithoutAStore(long seed) {
-        walk(seed, TIER, 0);
+        walk(new Walk(seed, TIER, 0));
     }
 
     @ParameterizedTest
     @ValueSource(longs = {21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32})
     void outputsAreThoseWithoutAStoreWhateverGoesWrong(long seed) {
-        walk(seed, TIER, 0.2);
+        walk(new Walk(seed, TIER, 0.2));
     }
 
     @ParameterizedTest
     @ValueSource(longs = {41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52})
     void roundedKvIsTheSameWhateverIsLoaded(long seed) {
         KvFormat format = seed % 2 == 0 ? KvFormat.INT8 : KvFormat.INT4;
-        walk(seed, new TierConfig(format, CHUNK, true, 64 << 10, 500), 0.1);
+        walk(new Walk(seed, new TierConfig(format, CHUNK, true, 64 << 10, 500), 0.1));
     }
 
     @Test
-    void walksLoadComputeAndRestoreInAllWays() {
+    void walksLoadAndCompute() {
         long loaded = 0;
         long computed = 0;
         long missed = 0;
-        Map<TierStats.Restore, Long> restores = new TreeMap<>();
         for (long seed = 61; seed < 73; seed++) {
-            TierStats stats = walk(seed, TIER, seed % 2 == 0 ? 0.1 : 0);
+            TierStats stats = walk(new Walk(seed, TIER, seed % 2 == 0 ? 0.1 : 0));
             loaded += stats.numLoadedTokens();
             computed += stats.numComputedTokens();
             missed += stats.numMissedTokens().values().stream()
                     .mapToLong(Long::longValue)
                     .sum();
+        }
+        System.out.println("loaded " + loaded + ", computed beside " + computed + ", missed " + missed);
+        assertTrue(loaded > 1000 && computed > 1000 && missed > 1000, "a walk that loads nothing proves nothing");
+    }
+
+    @Test
+    void preemptedSequencesComeBackInAllWays() {
+        Map<TierStats.Restore, Long> restores = new EnumMap<>(TierStats.Restore.class);
+        for (long seed = 81; seed < 93; seed++) {
+            TierStats stats = walk(new Walk(seed, TIER, seed % 2 == 0 ? 0.1 : 0, true));
             stats.numRestores().forEach((kind, count) -> restores.merge(kind, count, Long::sum));
         }
-        System.out.println(
-                "loaded " + loaded + ", computed beside " + computed + ", missed " + missed + ", restores " + restores);
-        assertTrue(loaded > 1000 && computed > 1000 && missed > 1000, "a walk that loads nothing proves nothing");
+        System.out.println("restores " + restores);
+        for (TierStats.Restore kind : TierStats.Restore.values()) {
+            assertTrue(restores.getOrDefault(kind, 0L) >= 5, kind + " in too few of " + restores);
+        }
     }
 }

@@ -15,11 +15,10 @@ import java.util.Map;
 
 /**
  * Five questions about every document, shuffled, through the whole job, with KV memory for a quarter of the documents (12 of
- * 1,024 tokens, memory for three; fewer unless a report is wanted): without a tier, with one in Flink's state, with one on
+ * 1,024 tokens, memory for three; fewer and shorter ones unless a report is wanted): without a tier, with one in Flink's state, with one on
  * local disk.
  */
 final class TierFlinkPart {
-    private static final int DOCUMENT_TOKENS = 1024;
     private static final int QUESTIONS_PER_DOCUMENT = 5;
     private static final int QUESTION_TOKENS = 24;
     private static final int NEW_TOKENS = 16;
@@ -31,6 +30,7 @@ final class TierFlinkPart {
     private final BenchSettings settings;
     private final Report report;
     private final int numDocuments;
+    private final int numDocumentTokens;
     private final int numQuestions;
     private final int numDocumentsInMemory;
 
@@ -38,6 +38,7 @@ final class TierFlinkPart {
         this.settings = settings;
         this.report = report;
         numDocuments = settings.pick(4, 12);
+        numDocumentTokens = settings.pick(512, 1024);
         numQuestions = numDocuments * QUESTIONS_PER_DOCUMENT;
         numDocumentsInMemory = numDocuments / DOCUMENTS_PER_ONE_IN_MEMORY;
     }
@@ -46,8 +47,8 @@ final class TierFlinkPart {
         int numRounds = settings.pick(1, 3);
         report.config(
                 "questions",
-                numQuestions + " over " + numDocuments + " documents of " + DOCUMENT_TOKENS + " tokens, KV memory for "
-                        + numDocumentsInMemory + ", stored from the first use");
+                numQuestions + " over " + numDocuments + " documents of " + numDocumentTokens
+                        + " tokens, KV memory for " + numDocumentsInMemory + ", stored from the first use");
         Map<TierKind, Figures> figures = new EnumMap<>(TierKind.class);
         for (TierKind kind : TierKind.values()) {
             figures.put(kind, new Figures());
@@ -84,7 +85,8 @@ final class TierFlinkPart {
 
     private DocumentQuestions questions(long seed) {
         try {
-            return DocumentQuestions.of(numDocuments, DOCUMENT_TOKENS, numQuestions, QUESTION_TOKENS, NEW_TOKENS, seed);
+            return DocumentQuestions.of(
+                    numDocuments, numDocumentTokens, numQuestions, QUESTION_TOKENS, NEW_TOKENS, seed);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
@@ -93,7 +95,7 @@ final class TierFlinkPart {
     private Answered serve(TierKind kind, DocumentQuestions questions) throws InterruptedException {
         int numSlots = Math.min(NUM_SLOTS, numDocumentsInMemory);
         int perSlot = QUESTION_TOKENS + NEW_TOKENS + 2 * EngineSession.BLOCK_SIZE;
-        long numKvTokens = (long) numDocumentsInMemory * (DOCUMENT_TOKENS + perSlot);
+        long numKvTokens = (long) numDocumentsInMemory * (numDocumentTokens + perSlot);
         EngineConfig engine = EngineSession.config(
                 settings,
                 new EngineSession.Options(
