@@ -11,19 +11,24 @@ import io.millrace.prefix.PrefixStore;
 import io.millrace.prefix.TierConfig;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
 import java.util.function.DoubleSupplier;
+import java.util.function.Supplier;
+import java.util.function.ToDoubleFunction;
 
 /**
  * What a tier costs that is of no use: attached while nothing is stored, and writing everything behind. Blocks are short and
- * many: a slow moment of the machine then falls on few of them, and the bound of the median is close to it. Decode steps are
- * compared in two pairs of engines, made in either order, since where an engine's memory lies is worth up to a percent, too.
+ * many: a slow moment of the machine then falls on few of them, and the bound of the median is close to it. Each comparison is
+ * made with two pairs of engines, made in either order, since where an engine's memory lies is worth up to a percent, too.
  */
 final class TierOverheadPart {
     private static final int NUM_DECODING = 16;
     private static final int PROMPT_TOKENS = 256;
+    private static final int SHORT_PROMPT_TOKENS = 144; // a chunk and a block
     private static final int NEW_TOKENS = 16;
     private static final int STEPS_PER_BLOCK = 2;
     private static final double WARM_UP_SECONDS = 4;
+    private static final double PROMPT_WARM_UP_SECONDS = 2;
     private static final TierConfig UNUSED = TierConfig.DEFAULT;
     private static final TierConfig WRITING =
             new TierConfig(KvFormat.AS_COMPUTED, TierConfig.DEFAULT_CHUNK_TOKENS, true, 256L << 20, 10_000);
@@ -33,6 +38,23 @@ final class TierOverheadPart {
     private final Table table;
     private final Workload workload;
 
+    /**
+     * What is compared.
+     *
+     * @param numPairs of blocks, in each of the two orders
+     * @param prepare what both engines do first
+     * @param block what is timed; returns its seconds
+     * @param end told the engine with the tier before it is closed
+     */
+    private record Comparison(
+            String what,
+            int numPairs,
+            TierConfig tier,
+            Supplier<PrefixStore> store,
+            Consumer<EngineSession> prepare,
+            ToDoubleFunction<EngineSession> block,
+            Consumer<EngineSession> end) {}
+
     TierOverheadPart(BenchSettings settings, Report report) {
         this.settings = settings;
         this.report = report;
@@ -41,28 +63,49 @@ final class TierOverheadPart {
     }
 
     void run() {
-        decoding();
-        try (EngineSession without = session(null, null);
-                EngineSession with = session(UNUSED, new MemoryStore())) {
-            settings.say("tier, overhead: prompts beside a tier that has nothing");
-            Ratios ratios = new Ratios();
-            int numPairs = settings.pick(61, 241);
-            alternate(ratios, numPairs, () -> prompts(without, 1, 1), () -> prompts(with, 1, 1));
-            double bound = ratios.report("prompts, tier unused");
-            check("tier attached but unused: rate of computing prompts, 95 % bound", bound, 0.99);
-        }
-        try (EngineSession without = session(null, null);
-                EngineSession with = session(WRITING, TierStores.openDisk(settings))) {
-            settings.say("tier, overhead: storing everything behind");
-            Ratios ratios = new Ratios();
-            int numPairs = settings.pick(31, 61);
-            alternate(ratios, numPairs, () -> prompts(without, 2, NEW_TOKENS), () -> prompts(with, 2, NEW_TOKENS));
-            double bound = ratios.report("prompts and decoding, storing all of it to disk");
-            long numStored = with.stats().tier().numChunksExported();
-            report.config("chunks_stored_behind", numStored);
-            report.config("chunks_dropped_behind", with.stats().tier().store().numChunksDropped());
-            check("writing behind: throughput, 95 % bound", numStored == 0 ? Double.NaN : bound, 0.97);
-        }
+        settings.say("tier, overhead: decoding beside a tier that has nothing");
+        int numDecodePairs = settings.pick(100, 200);
+        double decoding = compare(new Comparison(
+                "decode steps, tier unused",
+                numDecodePairs,
+                UNUSED,
+                MemoryStore::new,
+                session -> beginDecoding(session, numDecodePairs),
+                TierOverheadPart::steps,
+                session -> {}));
+        check("tier attached but unused: decode step rate, 95 % bound", decoding, 0.99);
+        settings.say("tier, overhead: prompts beside a tier that has nothing");
+        ToDoubleFunction<EngineSession> onePrompt = session -> prompts(session, 1, SHORT_PROMPT_TOKENS, 1);
+        double prompts = compare(new Comparison(
+                "prompts, tier unused",
+                settings.pick(80, 200),
+                UNUSED,
+                MemoryStore::new,
+                session -> warmUp(session, onePrompt),
+                onePrompt,
+                session -> {}));
+        check("tier attached but unused: rate of computing prompts, 95 % bound", prompts, 0.99);
+        writing();
+    }
+
+    private void writing() {
+        settings.say("tier, overhead: storing everything behind");
+        long[] numChunks = new long[2]; // stored, dropped
+        ToDoubleFunction<EngineSession> block = session -> prompts(session, 2, PROMPT_TOKENS, NEW_TOKENS);
+        double bound = compare(new Comparison(
+                "prompts and decoding, storing all of it to disk",
+                settings.pick(24, 48),
+                WRITING,
+                () -> TierStores.openDisk(settings),
+                session -> warmUp(session, block),
+                block,
+                session -> {
+                    numChunks[0] += session.stats().tier().numChunksExported();
+                    numChunks[1] += session.stats().tier().store().numChunksDropped();
+                }));
+        report.config("chunks_stored_behind", numChunks[0]);
+        report.config("chunks_dropped_behind", numChunks[1]);
+        check("writing behind: throughput, 95 % bound", numChunks[0] == 0 ? Double.NaN : bound, 0.97);
     }
 
     private void check(String name, double bound, double limit) {
@@ -75,30 +118,19 @@ final class TierOverheadPart {
                 settings, new EngineSession.Options(NUM_DECODING, numKvTokens, true, true, tier, store));
     }
 
-    private void decoding() {
-        settings.say("tier, overhead: decoding beside a tier that has nothing");
-        int numPairs = settings.pick(100, 200); // of each order in which the engines are made
-        Ratios ratios = new Ratios();
-        try (EngineSession without = decodingSession(null, null, numPairs);
-                EngineSession with = decodingSession(UNUSED, new MemoryStore(), numPairs)) {
-            alternate(ratios, numPairs, () -> steps(without), () -> steps(with));
-        }
-        try (EngineSession with = decodingSession(UNUSED, new MemoryStore(), numPairs);
-                EngineSession without = decodingSession(null, null, numPairs)) {
-            alternate(ratios, numPairs, () -> steps(without), () -> steps(with));
-        }
-        double bound = ratios.report("decode steps, tier unused");
-        check("tier attached but unused: decode step rate, 95 % bound", bound, 0.99);
-    }
-
-    private EngineSession decodingSession(TierConfig tier, PrefixStore store, int numPairs) {
-        EngineSession session = session(tier, store);
+    private void beginDecoding(EngineSession session, int numPairs) {
         session.warmUp(workload, NUM_DECODING, 64, WARM_UP_SECONDS);
         for (int i = 0; i < NUM_DECODING; i++) {
             session.submit(workload.request(64, (numPairs + 2) * STEPS_PER_BLOCK));
         }
         session.prefill(NUM_DECODING);
-        return session;
+    }
+
+    /** What a tier does for prompts is compiled only when prompts have come. */
+    private static void warmUp(EngineSession session, ToDoubleFunction<EngineSession> block) {
+        for (double seconds = 0; seconds < PROMPT_WARM_UP_SECONDS; ) {
+            seconds += block.applyAsDouble(session);
+        }
     }
 
     private static double steps(EngineSession session) {
@@ -109,12 +141,39 @@ final class TierOverheadPart {
         return sum;
     }
 
-    private double prompts(EngineSession session, int numPrompts, int numNewTokens) {
+    private double prompts(EngineSession session, int numPrompts, int numTokens, int numNewTokens) {
         List<Request> requests = new ArrayList<>();
         for (int i = 0; i < numPrompts; i++) {
-            requests.add(workload.request(PROMPT_TOKENS, numNewTokens));
+            requests.add(workload.request(numTokens, numNewTokens));
         }
         return session.runToEnd(requests);
+    }
+
+    /** Returns what the ratio of rates is at least. */
+    private double compare(Comparison comparison) {
+        Ratios ratios = new Ratios();
+        for (boolean tierFirst : new boolean[] {false, true}) {
+            try (EngineSession first = session(comparison, tierFirst);
+                    EngineSession second = session(comparison, !tierFirst)) {
+                EngineSession without = tierFirst ? second : first;
+                EngineSession with = tierFirst ? first : second;
+                ToDoubleFunction<EngineSession> block = comparison.block();
+                alternate(
+                        ratios,
+                        comparison.numPairs(),
+                        () -> block.applyAsDouble(without),
+                        () -> block.applyAsDouble(with));
+                comparison.end().accept(with);
+            }
+        }
+        return ratios.report(comparison.what());
+    }
+
+    private EngineSession session(Comparison comparison, boolean hasTier) {
+        EngineSession session =
+                hasTier ? session(comparison.tier(), comparison.store().get()) : session(null, null);
+        comparison.prepare().accept(session);
+        return session;
     }
 
     /** Runs both sides in turns, either first as often. */

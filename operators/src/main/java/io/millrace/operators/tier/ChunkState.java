@@ -11,6 +11,7 @@ interface ChunkState {
     /** The piece's bytes, or null if it is not there. */
     byte[] readPiece(long affinityKey, ChunkKey key, int piece) throws Exception;
 
+    /** Writes a copy: the array is used again. */
     void writePiece(long affinityKey, ChunkKey key, int piece, byte[] bytes) throws Exception;
 
     void removePiece(long affinityKey, ChunkKey key, int piece) throws Exception;
