@@ -196,6 +196,7 @@ final class EngineCore {
 
     EngineStats stats() {
         return new EngineStats(
+                clock.getAsLong(),
                 scheduler.numRunning(),
                 scheduler.numWaiting(),
                 blocks.numUsedBlocks(),

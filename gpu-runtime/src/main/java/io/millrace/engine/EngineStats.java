@@ -8,6 +8,7 @@ import io.millrace.speculation.SpeculationStats;
 /**
  * A consistent look at the engine's counters, published after every step; any thread may read it.
  *
+ * @param nanos when they were counted, by the engine's clock
  * @param numRunningSequences sequences that hold blocks
  * @param numWaitingSequences sequences submitted and not running, preempted ones included
  * @param numUsedBlocks KV blocks held by sequences (cached free blocks not counted)
@@ -28,6 +29,7 @@ import io.millrace.speculation.SpeculationStats;
  * @param tier what the prefix tier did
  */
 public record EngineStats(
+        long nanos,
         int numRunningSequences,
         int numWaitingSequences,
         int numUsedBlocks,
@@ -49,6 +51,7 @@ public record EngineStats(
     /** The same with what the prefix store counts by now. */
     EngineStats withStore(StoreStats now) {
         return new EngineStats(
+                nanos,
                 numRunningSequences,
                 numWaitingSequences,
                 numUsedBlocks,

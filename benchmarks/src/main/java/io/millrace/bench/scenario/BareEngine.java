@@ -64,8 +64,8 @@ final class BareEngine implements AutoCloseable {
                 throw new IllegalStateException("the bare engine failed: " + failure.getMessage(), failure);
             }
             completed = numCompleted.get() - completedBefore;
-            long tokens = engine.stats().numGeneratedTokens() - before.numGeneratedTokens();
-            window.observe(System.nanoTime(), completed, tokens);
+            EngineStats now = engine.stats();
+            window.observe(now.nanos(), completed, now.numGeneratedTokens() - before.numGeneratedTokens());
         } while (completed < requests.count());
         feeder.join();
         return window;

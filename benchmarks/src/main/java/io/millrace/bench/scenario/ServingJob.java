@@ -8,9 +8,10 @@ import io.millrace.engine.EngineConfig;
 import io.millrace.job.cluster.ClusterException;
 import io.millrace.job.cluster.ClusterOptions;
 import io.millrace.job.cluster.EmbeddedCluster;
+import io.millrace.job.cluster.JobWatch;
+import io.millrace.job.cluster.StopSignal;
 import io.millrace.job.topology.InferenceJob;
 import io.millrace.operators.PipelineOptions;
-import io.millrace.operators.inference.JobCounts;
 import io.millrace.operators.tier.TierOptions;
 import io.millrace.schemas.Sampling;
 import java.io.IOException;
@@ -28,9 +29,6 @@ import org.apache.flink.runtime.jobgraph.JobGraph;
  * files. Each file is a job of its own on a cluster that stays. One thread.
  */
 final class ServingJob implements AutoCloseable {
-    private static final long POLL_MILLIS = 20; // more often would take the job's own time
-    private static final int POLLS_PER_STATUS = 25;
-
     private final ClusterOptions options;
     private final EngineConfig engine;
     private final EmbeddedCluster cluster;
@@ -54,27 +52,14 @@ final class ServingJob implements AutoCloseable {
         }
         SteadyWindow window = new SteadyWindow(requests.count(), numSlots);
         JobID job = cluster.submit(graph(input, state.resolve("parts")), Optional.empty());
-        long lastTokens = -1;
-        for (int poll = 0; ; poll++) {
-            Thread.sleep(POLL_MILLIS);
-            if (poll % POLLS_PER_STATUS == 0 && cluster.status(job).isGloballyTerminalState()) {
-                throw cluster.failure(job, "measure again once it is mended");
+        JobWatch.End end = new JobWatch(cluster, job).until(new StopSignal(), counts -> {
+            if (counts.numFailed() > 0) {
+                throw new ClusterException("the measured job refused requests: " + counts.failedByCode());
             }
-            Optional<JobCounts> counts = cluster.counts(job);
-            if (counts.isEmpty() || !counts.get().allSubtasksReported()) {
-                continue;
-            }
-            if (counts.get().numFailed() > 0) {
-                throw new ClusterException(
-                        "the measured job refused requests: " + counts.get().failedByCode());
-            }
-            if (counts.get().numGeneratedTokens() != lastTokens) {
-                lastTokens = counts.get().numGeneratedTokens();
-                window.observe(System.nanoTime(), counts.get().numCompleted(), lastTokens);
-            }
-            if (counts.get().numCompleted() == requests.count()) {
-                break;
-            }
+            window.observe(counts.generatedAtNanos(), counts.numCompleted(), counts.numGeneratedTokens());
+        });
+        if (end != JobWatch.End.ANSWERED) {
+            throw cluster.failure(job, "measure again once it is mended");
         }
         int numCheckpoints = numCheckpoints(job);
         cluster.cancel(job);

@@ -15,7 +15,8 @@ import org.slf4j.LoggerFactory;
 public final class JobWatch {
 
     private static final Logger LOG = LoggerFactory.getLogger(JobWatch.class);
-    private static final Duration POLL_PERIOD = Duration.ofMillis(100);
+    /** As often as subtasks report: asking more often shows nothing new and takes time from the compute threads. */
+    private static final Duration POLL_PERIOD = Duration.ofMillis(200);
 
     /** Why the watch ended. */
     public enum End {
@@ -54,13 +55,8 @@ public final class JobWatch {
             if (stop.isRequested()) {
                 return End.STOP_REQUESTED;
             }
-            JobStatus status = cluster.status(job);
-            if (status.isGloballyTerminalState()) {
-                return status == JobStatus.FAILED ? End.FAILED : End.STOPPED;
-            }
-            Optional<JobCounts> counts = status == JobStatus.RUNNING
-                    ? cluster.counts(job).filter(JobCounts::allSubtasksReported)
-                    : Optional.empty();
+            // Only a job that runs answers with complete counts: its status is asked for where they are missing.
+            Optional<JobCounts> counts = cluster.counts(job).filter(JobCounts::allSubtasksReported);
             if (counts.isPresent()) {
                 lastCounts = counts.get();
                 onCounts.accept(lastCounts);
@@ -68,6 +64,10 @@ public final class JobWatch {
                     return End.ANSWERED;
                 }
             } else {
+                JobStatus status = cluster.status(job);
+                if (status.isGloballyTerminalState()) {
+                    return status == JobStatus.FAILED ? End.FAILED : End.STOPPED;
+                }
                 lookForFault();
             }
             stop.await(POLL_PERIOD);

@@ -113,6 +113,7 @@ class ProgressTest {
                 0,
                 0,
                 0,
+                0,
                 "",
                 0,
                 TierCounts.NONE);

@@ -16,7 +16,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.TimeUnit;
+import java.util.concurrent.ScheduledFuture;
 import org.apache.flink.api.common.operators.MailboxExecutor;
 import org.apache.flink.api.common.state.ListState;
 import org.apache.flink.api.common.state.ListStateDescriptor;
@@ -210,13 +210,20 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
         }
     }
 
-    /** Lets mails run for a bounded time; barriers get through after it whether or not there was room. */
+    /**
+     * Lets mails run for a bounded time; barriers get through after it whether or not there was room. Sleeps until a mail
+     * comes, since every wake-up would take a core from a compute thread that others wait for.
+     */
     private void waitForRoom() throws Exception {
-        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(maxAdmissionWaitMillis);
-        while (!waiting.isEmpty() && System.nanoTime() < deadline) {
-            if (!mailbox.tryYield()) {
-                Thread.sleep(1);
+        boolean[] isOver = {false};
+        long end = getProcessingTimeService().getCurrentProcessingTime() + maxAdmissionWaitMillis;
+        ScheduledFuture<?> timer = getProcessingTimeService().registerTimer(end, timestamp -> isOver[0] = true);
+        try {
+            while (!waiting.isEmpty() && !isOver[0]) {
+                mailbox.yield();
             }
+        } finally {
+            timer.cancel(false);
         }
     }
 

@@ -27,6 +27,8 @@ import org.apache.flink.runtime.operators.coordination.CoordinationResponse;
  * @param peakKvCacheUsage highest share of any subtask since its start
  * @param numPreemptions preemptions
  * @param numGeneratedTokens tokens drawn, unemitted ones included
+ * @param generatedAtNanos when that many had been drawn, by the clock of the engine that reported last ({@code System.nanoTime}
+ *     of its process): reports arrive later than that
  * @param numPrefillTokens prompt tokens computed, recomputed ones included
  * @param numSteps engine steps
  * @param stepNanos time in steps
@@ -58,6 +60,7 @@ public record JobCounts(
         double peakKvCacheUsage,
         long numPreemptions,
         long numGeneratedTokens,
+        long generatedAtNanos,
         long numPrefillTokens,
         long numSteps,
         long stepNanos,

@@ -100,6 +100,10 @@ final class JobCountsCoordinator implements OperatorCoordinator, CoordinationReq
                         .orElse(0),
                 sum(SubtaskCounts::numPreemptions),
                 sum(SubtaskCounts::numGeneratedTokens),
+                bySubtask.values().stream()
+                        .mapToLong(SubtaskCounts::generatedAtNanos)
+                        .max()
+                        .orElse(0),
                 sum(SubtaskCounts::numPrefillTokens),
                 sum(SubtaskCounts::numSteps),
                 sum(SubtaskCounts::stepNanos),
