@@ -12,7 +12,7 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /** The engine on its own thread, fed by one that tokenises: what the job does, without the job. One thread drives it. */
 final class BareEngine implements AutoCloseable {
-    static final long SAMPLE_MILLIS = 200; // as often as the job reports its counts
+    private static final long SAMPLE_MILLIS = 500; // as often as the job reports its counts
 
     private final Tokenizer tokenizer;
     private final InferenceEngine engine;
@@ -43,7 +43,7 @@ final class BareEngine implements AutoCloseable {
         });
     }
 
-    /** Serves all requests; returns the steady window. */
+    /** Serves requests until slots stand empty, and cancels the rest; returns the steady window. */
     SteadyWindow serve(ServedRequests requests, int numSlots) throws InterruptedException {
         long completedBefore = numCompleted.get();
         EngineStats before = engine.stats();
@@ -66,16 +66,15 @@ final class BareEngine implements AutoCloseable {
             completed = numCompleted.get() - completedBefore;
             EngineStats now = engine.stats();
             window.observe(now.nanos(), completed, now.numGeneratedTokens() - before.numGeneratedTokens());
-        } while (completed < requests.count());
+        } while (!window.isOver() && completed < requests.count());
         feeder.join();
+        for (int i = 0; i < requests.count(); i++) {
+            engine.cancel(requests.id(i));
+        }
+        while (!engine.isIdle()) {
+            Thread.sleep(1);
+        }
         return window;
-    }
-
-    /** Serves all requests; returns the seconds that it takes. */
-    double servingSeconds(ServedRequests requests, int numSlots) throws InterruptedException {
-        long start = System.nanoTime();
-        serve(requests, numSlots);
-        return (System.nanoTime() - start) / 1e9;
     }
 
     @Override

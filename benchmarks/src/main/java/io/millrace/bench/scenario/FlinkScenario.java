@@ -1,10 +1,14 @@
 package io.millrace.bench.scenario;
 
+import io.millrace.bench.ceiling.Ceilings;
 import io.millrace.bench.report.Check.Op;
 import io.millrace.bench.report.Plot;
 import io.millrace.bench.report.Report;
 import io.millrace.bench.report.Table;
 import io.millrace.engine.EngineConfig;
+import java.lang.management.CompilationMXBean;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Path;
 import java.time.Duration;
 
 /**
@@ -13,102 +17,201 @@ import java.time.Duration;
  */
 public final class FlinkScenario implements Scenario {
     private static final int PROMPT_CHARACTERS = 32;
-    private static final int MIN_BLOCKS = 10;
-    private static final int NUM_WARM_UPS = 3;
+    private static final int MIN_PAIRS = 5;
+    private static final int NUM_WARM_UPS = 2;
+
+    /** The job's own code is compiled over several of its starts; a job that runs for hours has that behind it. */
+    private static final int MAX_JOB_WARM_UPS = 8;
+
+    private static final double MAX_COMPILING_SHARE = 0.02;
 
     /** A window shorter than this share of what was aimed at is too short to tell a rate from. */
     private static final double MIN_WINDOW_SHARE = 0.5;
 
+    /** A pair whose blocks found machines further apart than this compares machines. */
+    private static final double MAX_MACHINE_CHANGE = 0.03;
+
+    private static final int NUM_MACHINE_PROBES = 11;
+
+    /** How much is served. */
+    private record Size(
+            int numSlots, double windowSeconds, int meanNewTokens, int numPairs, Duration checkpointInterval) {
+        static Size of(BenchSettings settings) {
+            return new Size(
+                    settings.pick(16, 64),
+                    settings.pick(3, 12),
+                    settings.pick(32, 64),
+                    settings.pick(5, 10),
+                    // Short blocks would end before a checkpoint began; with more of them the comparison is only harder
+                    // on
+                    // the job.
+                    Duration.ofSeconds(settings.pick(2, 10)));
+        }
+
+        /** Requests whose steady window lasts long enough: ramp and tail take a slot's worth each. */
+        int numRequests(double requestsPerSecond) {
+            return 2 * numSlots + 1 + (int) Math.ceil(windowSeconds * requestsPerSecond);
+        }
+
+        ServedRequests requests(String name, int count, int meanTokens, long seed) {
+            return new ServedRequests(name, count, PROMPT_CHARACTERS, meanTokens / 2, meanTokens * 3 / 2, seed);
+        }
+    }
+
     @Override
     public Report run(BenchSettings settings) throws InterruptedException {
-        int numSlots = settings.pick(16, 64);
-        double windowSeconds = settings.pick(2, 12);
-        int meanNewTokens = settings.pick(32, 64);
-        int numPairs = settings.pick(5, 10);
-        // Short blocks would end before a checkpoint began; with more of them the comparison is only harder on the job.
-        Duration checkpointInterval = Duration.ofSeconds(settings.pick(2, 10));
+        Size size = Size.of(settings);
         Report report = Machine.newReport("flink", settings)
-                .config("slots", numSlots)
+                .config("slots", size.numSlots())
                 .config("prompt_characters", PROMPT_CHARACTERS)
-                .config("new_tokens", meanNewTokens / 2 + " to " + meanNewTokens * 3 / 2 + ", uniform")
-                .config("blocks", 2 * numPairs)
-                .config("window_s_aimed_at", windowSeconds)
-                .config("checkpoint_interval_s", checkpointInterval.toSeconds());
-        Table table = report.table(
-                "flink",
-                "pair",
-                "requests",
-                "job_tokens_per_s",
-                "engine_tokens_per_s",
-                "ratio",
-                "job_window_s",
-                "engine_window_s",
-                "job_checkpoints",
-                "counted");
-        long numKvTokens = (long) numSlots * (4 * PROMPT_CHARACTERS + 2L * meanNewTokens);
-        EngineConfig config = EngineSession.config(settings, EngineSession.Options.of(numSlots, numKvTokens));
-        Samples ratios = new Samples();
-        int numCheckpoints = 0;
+                .config("new_tokens", size.meanNewTokens() / 2 + " to " + size.meanNewTokens() * 3 / 2 + ", uniform")
+                .config("pairs_aimed_at", size.numPairs())
+                .config("window_s_aimed_at", size.windowSeconds())
+                .config("checkpoint_interval_s", size.checkpointInterval().toSeconds());
+        long numKvTokens = (long) size.numSlots() * (4 * PROMPT_CHARACTERS + 2L * size.meanNewTokens());
+        EngineConfig config = EngineSession.config(settings, EngineSession.Options.of(size.numSlots(), numKvTokens));
+        Path state = settings.home().resolve("flink-" + ProcessHandle.current().pid());
         try (BareEngine engine = new BareEngine(config);
-                ServingJob job = new ServingJob(
-                        config,
-                        settings.home()
-                                .resolve("flink-" + ProcessHandle.current().pid()),
-                        checkpointInterval)) {
-            settings.say("flink, warming up");
-            int numRequests = 2 * numSlots + 1;
-            for (int i = 0; i < NUM_WARM_UPS; i++) {
-                ServedRequests warmUp = requests("warm-up-" + i, numRequests, meanNewTokens, i);
-                double seconds = engine.servingSeconds(warmUp, numSlots);
-                job.serve(warmUp, numSlots);
-                numRequests = blockSize(numSlots, windowSeconds, numRequests / seconds);
-            }
-            for (int pair = 1; pair <= numPairs; pair++) {
-                settings.say("flink, pair %d of %d", pair, numPairs);
-                ServedRequests requests = requests("block-" + pair, numRequests, meanNewTokens, settings.seed() + pair);
-                boolean jobFirst = pair % 2 == 1;
-                ServingJob.Served served = jobFirst ? job.serve(requests, numSlots) : null;
-                SteadyWindow bare = engine.serve(requests, numSlots);
-                served = jobFirst ? served : job.serve(requests, numSlots);
-                double ratio = served.window().tokensPerSecond() / bare.tokensPerSecond();
-                double shorter = Math.min(served.window().seconds(), bare.seconds());
-                boolean counted = Double.isFinite(ratio) && shorter >= MIN_WINDOW_SHARE * windowSeconds;
-                if (counted) {
-                    ratios.add(ratio);
-                }
-                numCheckpoints += served.numCheckpoints();
-                table.add(
-                        pair,
-                        requests.count(),
-                        served.window().tokensPerSecond(),
-                        bare.tokensPerSecond(),
-                        ratio,
-                        served.window().seconds(),
-                        bare.seconds(),
-                        served.numCheckpoints(),
-                        counted);
-                if (Double.isFinite(bare.tokensPerSecond())) {
-                    numRequests = blockSize(numSlots, windowSeconds, bare.tokensPerSecond() / meanNewTokens);
-                }
-            }
+                ServingJob job = new ServingJob(config, state, size.checkpointInterval());
+                Ceilings ceilings =
+                        new Ceilings(settings.model().shape(), settings.bfloat16(), settings.numCeilingThreads())) {
+            new Blocks(settings, size, engine, job, ceilings, report).run();
         }
-        boolean measured = 2 * ratios.count() >= MIN_BLOCKS && numCheckpoints > 0;
-        report.config("checkpoints_completed", numCheckpoints);
-        report.check(
-                "Flink job over bare engine, steady window, checkpoints to disk",
-                measured ? Double.valueOf(ratios.median()) : null,
-                Op.AT_LEAST,
-                0.97);
-        report.plot(Plot.of("Tokens per second by block", table, "pair", "job_tokens_per_s", "engine_tokens_per_s"));
         return report;
     }
 
-    /** Requests whose steady window lasts that long: ramp and tail take a slot's worth each. */
-    private static int blockSize(int numSlots, double windowSeconds, double requestsPerSecond) {
-        return 2 * numSlots + 1 + (int) Math.ceil(windowSeconds * requestsPerSecond);
-    }
+    /** The two sides in turns. One thread. */
+    private static final class Blocks {
+        private final BenchSettings settings;
+        private final Size size;
+        private final BareEngine engine;
+        private final ServingJob job;
+        private final Ceilings ceilings;
+        private final Report report;
+        private final Table table;
+        private final Samples ratios = new Samples();
+        private int numCheckpoints;
+        private int numRequests;
+        private double machineMillis;
 
-    private static ServedRequests requests(String name, int count, int meanNewTokens, long seed) {
-        return new ServedRequests(name, count, PROMPT_CHARACTERS, meanNewTokens / 2, meanNewTokens * 3 / 2, seed);
+        Blocks(BenchSettings settings, Size size, BareEngine engine, ServingJob job, Ceilings ceilings, Report report) {
+            this.settings = settings;
+            this.size = size;
+            this.engine = engine;
+            this.job = job;
+            this.ceilings = ceilings;
+            this.report = report;
+            this.table = report.table(
+                    "flink",
+                    "pair",
+                    "requests",
+                    "job_tokens_per_s",
+                    "engine_tokens_per_s",
+                    "ratio",
+                    "job_compute_cores",
+                    "engine_compute_cores",
+                    "job_machine_ms",
+                    "engine_machine_ms",
+                    "job_window_s",
+                    "engine_window_s",
+                    "job_checkpoints",
+                    "counted");
+        }
+
+        void run() throws InterruptedException {
+            warmUp();
+            machineMillis = machineMillis();
+            for (int pair = 1; ratios.count() < size.numPairs() && pair <= size.numPairs() * 3 / 2; pair++) {
+                settings.say("flink, pair %d; %d of %d count", pair, ratios.count(), size.numPairs());
+                runPair(pair);
+            }
+            report.config("checkpoints_completed", numCheckpoints);
+            boolean measured = ratios.count() >= MIN_PAIRS && numCheckpoints > 0;
+            report.check(
+                    "Flink job over bare engine, steady window, checkpoints to disk",
+                    measured ? Double.valueOf(ratios.median()) : null,
+                    Op.AT_LEAST,
+                    0.97);
+            report.plot(
+                    Plot.of("Tokens per second by block", table, "pair", "job_tokens_per_s", "engine_tokens_per_s"));
+        }
+
+        private void warmUp() throws InterruptedException {
+            settings.say("flink, warming up");
+            numRequests = size.numRequests(0);
+            for (int i = 0; i < NUM_WARM_UPS; i++) {
+                ServedRequests requests = size.requests("warm-up-" + i, numRequests, size.meanNewTokens(), i);
+                long start = System.nanoTime();
+                engine.serve(requests, size.numSlots());
+                numRequests = size.numRequests(numRequests * 1e9 / (System.nanoTime() - start));
+                job.serve(requests, size.numSlots());
+            }
+            CompilationMXBean compilers = ManagementFactory.getCompilationMXBean();
+            boolean isKnown = compilers != null && compilers.isCompilationTimeMonitoringSupported();
+            for (int i = 0; i < MAX_JOB_WARM_UPS; i++) {
+                long start = System.nanoTime();
+                long compiled = isKnown ? compilers.getTotalCompilationTime() : 0;
+                // Many short answers: the job's work is by the request.
+                job.serve(size.requests("job-warm-up-" + i, numRequests, size.meanNewTokens() / 4, i), size.numSlots());
+                double seconds = (System.nanoTime() - start) / 1e9;
+                if (isKnown && (compilers.getTotalCompilationTime() - compiled) / 1e3 < MAX_COMPILING_SHARE * seconds) {
+                    break;
+                }
+            }
+        }
+
+        private void runPair(int pair) throws InterruptedException {
+            ServedRequests requests =
+                    size.requests("block-" + pair, numRequests, size.meanNewTokens(), settings.seed() + pair);
+            boolean jobFirst = pair % 2 == 1;
+            double before = machineMillis;
+            ServingJob.Served served = jobFirst ? job.serve(requests, size.numSlots()) : null;
+            SteadyWindow bare = jobFirst ? null : engine.serve(requests, size.numSlots());
+            double between = machineMillis();
+            served = jobFirst ? served : job.serve(requests, size.numSlots());
+            bare = jobFirst ? engine.serve(requests, size.numSlots()) : bare;
+            machineMillis = machineMillis();
+            double firstMillis = (before + between) / 2;
+            double secondMillis = (between + machineMillis) / 2;
+            double ratio = served.window().tokensPerSecond() / bare.tokensPerSecond();
+            double shorter = Math.min(served.window().seconds(), bare.seconds());
+            boolean counted = Double.isFinite(ratio)
+                    && shorter >= MIN_WINDOW_SHARE * size.windowSeconds()
+                    && Math.abs(firstMillis / secondMillis - 1) <= MAX_MACHINE_CHANGE;
+            if (counted) {
+                ratios.add(ratio);
+            }
+            numCheckpoints += served.numCheckpoints();
+            table.add(
+                    pair,
+                    requests.count(),
+                    served.window().tokensPerSecond(),
+                    bare.tokensPerSecond(),
+                    ratio,
+                    served.window().computeCores(),
+                    bare.computeCores(),
+                    jobFirst ? firstMillis : secondMillis,
+                    jobFirst ? secondMillis : firstMillis,
+                    served.window().seconds(),
+                    bare.seconds(),
+                    served.numCheckpoints(),
+                    counted);
+            adapt(bare);
+        }
+
+        private void adapt(SteadyWindow bare) {
+            if (Double.isFinite(bare.tokensPerSecond())) {
+                numRequests = size.numRequests(bare.tokensPerSecond() / size.meanNewTokens());
+            }
+        }
+
+        /** What the products of a full decode step take now, alone: neighbours of a virtual machine come and go. */
+        private double machineMillis() {
+            Samples millis = new Samples();
+            for (int i = 0; i < NUM_MACHINE_PROBES; i++) {
+                millis.add(ceilings.gemms(size.numSlots(), size.numSlots()).seconds() * 1e3);
+            }
+            return millis.median();
+        }
     }
 }

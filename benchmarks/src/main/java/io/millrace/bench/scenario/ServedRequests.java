@@ -38,6 +38,10 @@ final class ServedRequests {
         return lines.size();
     }
 
+    String id(int index) {
+        return lines.get(index).id();
+    }
+
     void writeTo(Path file) throws IOException {
         ObjectMapper json = new ObjectMapper();
         List<String> texts = new ArrayList<>();

@@ -42,6 +42,7 @@ final class ServingJob implements AutoCloseable {
         this.cluster = EmbeddedCluster.start(options);
     }
 
+    /** Serves requests until slots stand empty; the rest is cancelled. */
     Served serve(ServedRequests requests, int numSlots) throws InterruptedException {
         Path state = options.stateDirectory();
         Path input = state.resolve("prompts.jsonl");
@@ -52,13 +53,17 @@ final class ServingJob implements AutoCloseable {
         }
         SteadyWindow window = new SteadyWindow(requests.count(), numSlots);
         JobID job = cluster.submit(graph(input, state.resolve("parts")), Optional.empty());
-        JobWatch.End end = new JobWatch(cluster, job).until(new StopSignal(), counts -> {
+        StopSignal windowOver = new StopSignal();
+        JobWatch.End end = new JobWatch(cluster, job).until(windowOver, counts -> {
             if (counts.numFailed() > 0) {
                 throw new ClusterException("the measured job refused requests: " + counts.failedByCode());
             }
             window.observe(counts.generatedAtNanos(), counts.numCompleted(), counts.numGeneratedTokens());
+            if (window.isOver()) {
+                windowOver.request();
+            }
         });
-        if (end != JobWatch.End.ANSWERED) {
+        if (end == JobWatch.End.FAILED || end == JobWatch.End.STOPPED) {
             throw cluster.failure(job, "measure again once it is mended");
         }
         int numCheckpoints = numCheckpoints(job);

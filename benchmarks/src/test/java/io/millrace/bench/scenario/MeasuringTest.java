@@ -1,11 +1,13 @@
 package io.millrace.bench.scenario;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.millrace.plan.NamedShapes;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 
 class MeasuringTest {
@@ -29,18 +31,28 @@ class MeasuringTest {
 
     @Test
     void theSteadyWindowLeavesOutRampAndTail() {
-        SteadyWindow window = new SteadyWindow(100, 10);
+        AtomicLong cpuNanos = new AtomicLong();
+        AtomicLong nanos = new AtomicLong();
+        SteadyWindow window = new SteadyWindow(100, 10, cpuNanos::get, nanos::get);
         long second = 1_000_000_000L;
         window.observe(1 * second, 9, 900); // a slot's first request still runs
+        nanos.set(100 * second);
         window.observe(2 * second, 10, 1000);
         window.observe(4 * second, 50, 5000);
+        nanos.set(105 * second);
+        cpuNanos.set(9 * second);
         window.observe(6 * second, 90, 9000);
+        nanos.set(106 * second);
         window.observe(7 * second, 90, 9000); // seen again: the count was true before
+        assertFalse(window.isOver());
         window.observe(8 * second, 91, 9100); // slots stand empty
-        window.observe(9 * second, 100, 10_000);
+        assertTrue(window.isOver());
+        window.observe(9 * second, 90, 9200);
         assertEquals(2000, window.tokensPerSecond());
         assertEquals(4, window.seconds());
+        assertEquals(1.8, window.computeCores());
         assertTrue(Double.isNaN(new SteadyWindow(100, 10).tokensPerSecond()));
+        assertTrue(Double.isNaN(new SteadyWindow(100, 10).computeCores()));
         assertThrows(IllegalArgumentException.class, () -> new SteadyWindow(20, 10));
     }
 

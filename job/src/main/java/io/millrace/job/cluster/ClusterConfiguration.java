@@ -67,6 +67,8 @@ final class ClusterConfiguration {
         configuration.set(PipelineOptions.GENERIC_TYPES, false);
         configuration.set(PipelineOptions.AUTO_GENERATE_UIDS, false);
         configuration.set(PipelineOptions.AUTO_WATERMARK_INTERVAL, Duration.ZERO);
+        // Records are few: each is sent on at once, and no thread wakes up every so often to do it.
+        configuration.set(ExecutionOptions.BUFFER_TIMEOUT, Duration.ZERO);
         configuration.set(BatchExecutionOptions.ADAPTIVE_AUTO_PARALLELISM_ENABLED, false);
 
         configuration.set(StateBackendOptions.STATE_BACKEND, "rocksdb");

@@ -16,7 +16,7 @@ public final class JobWatch {
 
     private static final Logger LOG = LoggerFactory.getLogger(JobWatch.class);
     /** As often as subtasks report: asking more often shows nothing new and takes time from the compute threads. */
-    private static final Duration POLL_PERIOD = Duration.ofMillis(200);
+    private static final Duration POLL_PERIOD = Duration.ofMillis(500);
 
     /** Why the watch ended. */
     public enum End {
