@@ -6,8 +6,6 @@ import io.millrace.bench.report.Plot;
 import io.millrace.bench.report.Report;
 import io.millrace.bench.report.Table;
 import io.millrace.engine.EngineConfig;
-import java.lang.management.CompilationMXBean;
-import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
 import java.time.Duration;
 
@@ -20,10 +18,14 @@ public final class FlinkScenario implements Scenario {
     private static final int MIN_PAIRS = 5;
     private static final int NUM_WARM_UPS = 2;
 
-    /** The job's own code is compiled over several of its starts; a job that runs for hours has that behind it. */
-    private static final int MAX_JOB_WARM_UPS = 8;
+    /**
+     * The job's own code runs by the request, and would be compiled over the first thousands: minutes of blocks, which a job
+     * of hours has behind it. So some jobs with many short requests come first.
+     */
+    private static final int NUM_JOB_WARM_UPS = 2;
 
-    private static final double MAX_COMPILING_SHARE = 0.02;
+    private static final int SHORT_CHARACTERS = 8;
+    private static final int MAX_SHORT_TOKENS = 4;
 
     /** A window shorter than this share of what was aimed at is too short to tell a rate from. */
     private static final double MIN_WINDOW_SHARE = 0.5;
@@ -35,16 +37,20 @@ public final class FlinkScenario implements Scenario {
 
     /** How much is served. */
     private record Size(
-            int numSlots, double windowSeconds, int meanNewTokens, int numPairs, Duration checkpointInterval) {
+            int numSlots,
+            double windowSeconds,
+            int meanNewTokens,
+            int numPairs,
+            int numShortRequests,
+            Duration checkpointInterval) {
         static Size of(BenchSettings settings) {
             return new Size(
                     settings.pick(16, 64),
                     settings.pick(3, 12),
                     settings.pick(32, 64),
                     settings.pick(5, 10),
-                    // Short blocks would end before a checkpoint began; with more of them the comparison is only harder
-                    // on
-                    // the job.
+                    settings.pick(1500, 3000),
+                    // Short blocks would end before a checkpoint began; more of them are only harder on the job.
                     Duration.ofSeconds(settings.pick(2, 10)));
         }
 
@@ -53,8 +59,8 @@ public final class FlinkScenario implements Scenario {
             return 2 * numSlots + 1 + (int) Math.ceil(windowSeconds * requestsPerSecond);
         }
 
-        ServedRequests requests(String name, int count, int meanTokens, long seed) {
-            return new ServedRequests(name, count, PROMPT_CHARACTERS, meanTokens / 2, meanTokens * 3 / 2, seed);
+        ServedRequests requests(String name, int count, long seed) {
+            return new ServedRequests(name, count, PROMPT_CHARACTERS, meanNewTokens / 2, meanNewTokens * 3 / 2, seed);
         }
     }
 
@@ -140,29 +146,21 @@ public final class FlinkScenario implements Scenario {
             settings.say("flink, warming up");
             numRequests = size.numRequests(0);
             for (int i = 0; i < NUM_WARM_UPS; i++) {
-                ServedRequests requests = size.requests("warm-up-" + i, numRequests, size.meanNewTokens(), i);
+                ServedRequests requests = size.requests("warm-up-" + i, numRequests, i);
                 long start = System.nanoTime();
                 engine.serve(requests, size.numSlots());
                 numRequests = size.numRequests(numRequests * 1e9 / (System.nanoTime() - start));
                 job.serve(requests, size.numSlots());
             }
-            CompilationMXBean compilers = ManagementFactory.getCompilationMXBean();
-            boolean isKnown = compilers != null && compilers.isCompilationTimeMonitoringSupported();
-            for (int i = 0; i < MAX_JOB_WARM_UPS; i++) {
-                long start = System.nanoTime();
-                long compiled = isKnown ? compilers.getTotalCompilationTime() : 0;
-                // Many short answers: the job's work is by the request.
-                job.serve(size.requests("job-warm-up-" + i, numRequests, size.meanNewTokens() / 4, i), size.numSlots());
-                double seconds = (System.nanoTime() - start) / 1e9;
-                if (isKnown && (compilers.getTotalCompilationTime() - compiled) / 1e3 < MAX_COMPILING_SHARE * seconds) {
-                    break;
-                }
+            for (int i = 0; i < NUM_JOB_WARM_UPS; i++) {
+                ServedRequests requests = new ServedRequests(
+                        "job-warm-up-" + i, size.numShortRequests(), SHORT_CHARACTERS, 1, MAX_SHORT_TOKENS, i);
+                job.serve(requests, size.numSlots());
             }
         }
 
         private void runPair(int pair) throws InterruptedException {
-            ServedRequests requests =
-                    size.requests("block-" + pair, numRequests, size.meanNewTokens(), settings.seed() + pair);
+            ServedRequests requests = size.requests("block-" + pair, numRequests, settings.seed() + pair);
             boolean jobFirst = pair % 2 == 1;
             double before = machineMillis;
             ServingJob.Served served = jobFirst ? job.serve(requests, size.numSlots()) : null;
