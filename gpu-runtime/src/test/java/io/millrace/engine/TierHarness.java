@@ -15,7 +15,7 @@ import java.util.function.LongSupplier;
 final class TierHarness implements AutoCloseable {
     /** Nanoseconds, moved by hand. */
     static final class Clock implements LongSupplier {
-        long now = 1;
+        volatile long now = 1; // steps and answers may move it by turns, on their threads
 
         @Override
         public long getAsLong() {

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -66,6 +67,24 @@ class ChunkCodecTest {
         codec.decode(pieces, otherBlocks);
         for (int unit = 0; unit < LAYOUT.numUnits(blocks.length); unit++) {
             assertArrayEquals(kv.unit(blocks, unit), kv.unit(otherBlocks, unit));
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void whatWasInArraysBeforeLeavesNoTrace(KvFormat format) {
+        ChunkCodec codec = codec(format);
+        byte[][] pieces = encode(codec, format);
+        byte[][] expected = Arrays.stream(pieces).map(piece -> piece.clone()).toArray(byte[][]::new);
+        for (byte[] piece : pieces) {
+            random.nextBytes(piece);
+        }
+        codec.giveBack(pieces);
+        byte[][] again = codec.encode(KEY, tokens, CHUNK_TOKENS, blocks);
+        assertSame(pieces, again);
+        for (int i = 0; i < again.length; i++) {
+            ChunkCodec.seal(again[i]);
+            assertArrayEquals(expected[i], again[i]);
         }
     }
 

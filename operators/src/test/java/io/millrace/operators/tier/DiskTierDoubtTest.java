@@ -13,6 +13,7 @@ import io.millrace.engine.StepReport;
 import io.millrace.engine.StepReport.SampleDelta;
 import io.millrace.prefix.ChunkCodec;
 import io.millrace.prefix.ChunkDoubt;
+import io.millrace.prefix.ChunkKey;
 import io.millrace.prefix.PrefixStore;
 import io.millrace.prefix.TierConfig;
 import io.millrace.prefix.TierMiss;
@@ -35,6 +36,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.function.BiFunction;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
@@ -96,10 +98,16 @@ class DiskTierDoubtTest {
     }
 
     private static Map<String, String> run(InferenceEngine engine, List<Request> requests) {
+        return run(engine, requests, () -> {});
+    }
+
+    /** @param afterStep done after each step */
+    private static Map<String, String> run(InferenceEngine engine, List<Request> requests, Runnable afterStep) {
         Map<String, String> results = new TreeMap<>();
         requests.forEach(engine::submit);
         while (!engine.isIdle()) {
             StepReport report = engine.step();
+            afterStep.run();
             if (report == null) {
                 sleep(1);
                 continue;
@@ -288,6 +296,52 @@ class DiskTierDoubtTest {
             assertEquals(0, stats.numLoadedTokens());
         } finally {
             hang.countDown();
+        }
+    }
+
+    /** A reader has looked a chunk up and is about to read it when the writer needs the room. */
+    @Test
+    void aChunkEvictedBetweenFindAndReadIsAMiss() {
+        long capacityBytes = 8L << 20;
+        DiskChunks chunks = new DiskChunks(database, "memory", capacityBytes, 0, System::currentTimeMillis);
+        DiskWorkers tight = new DiskWorkers(chunks, 256L << 20, 1);
+        try {
+            fill(new DiskPrefixStore(tight, () -> {}));
+            CountDownLatch evicted = new CountDownLatch(1);
+            ChunkWrite large = new ChunkWrite(
+                    0, List.of(new ChunkKey(1, 1)), new byte[][] {new byte[(int) (capacityBytes * 3 / 4)]}, 0);
+            database.beforeRead = () -> {
+                database.beforeRead = () -> {};
+                assertTrue(tight.submit(large, (chunk, isKept) -> evicted.countDown()));
+                await(evicted);
+            };
+            DiskPrefixStore store = new DiskPrefixStore(tight, () -> {});
+            try (InferenceEngine engine = InferenceEngine.open(config(TIER, Dtype.AUTO), store)) {
+                List<Request> requests = requests("");
+                Map<String, String> results = run(engine, requests.subList(0, 1), () -> {
+                    await(evicted); // before the sequence has come to what is being read
+                    sleep(30);
+                });
+                results.putAll(run(engine, requests.subList(1, requests.size())));
+                assertEquals(withoutAStore("", TIER, Dtype.AUTO), results);
+                TierStats stats = engine.stats().tier();
+                assertTrue(stats.numMissedTokens(TierMiss.EVICTED) >= CHUNK_TOKENS, stats.toString());
+                assertEquals(0, stats.numMissedTokens(TierMiss.READ_FAILED));
+                assertEquals(0, store.stats().numFailures());
+                assertTrue(
+                        store.stats().numChunksEvicted() >= NUM_DOCUMENTS * 6,
+                        store.stats().toString());
+            }
+        } finally {
+            tight.close();
+        }
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            assertTrue(latch.await(20, TimeUnit.SECONDS), "waited in vain");
+        } catch (InterruptedException e) {
+            throw new AssertionError("interrupted", e);
         }
     }
 

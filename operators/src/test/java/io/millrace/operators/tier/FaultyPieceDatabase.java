@@ -16,6 +16,7 @@ final class FaultyPieceDatabase implements PieceDatabase {
     volatile boolean isDeleted;
     volatile boolean isClosed;
     volatile CountDownLatch hang; // reads and writes wait for it
+    volatile Runnable beforeRead = () -> {};
 
     private static String name(ChunkKey key, int piece) {
         return key + "/" + piece;
@@ -40,6 +41,7 @@ final class FaultyPieceDatabase implements PieceDatabase {
     public byte[] read(ChunkKey key, int piece, int numBytes) throws IOException {
         numReads.incrementAndGet();
         pass();
+        beforeRead.run();
         if (failsReads) {
             throw new IOException("Input/output error");
         }
