@@ -2,6 +2,8 @@ package io.millrace.kernels;
 
 /** The upper half of a float: 8 bits of exponent, 7 of mantissa. */
 public final class Bfloat16 {
+    /** 2^-48: the smallest magnitude of attention's factors beside 0. */
+    public static final float SMALLEST = 0x1p-48f;
 
     private Bfloat16() {}
 
@@ -15,9 +17,17 @@ public final class Bfloat16 {
         return Float.intBitsToFloat(value << 16);
     }
 
-    /** Two rounded values in one int, so that vector kernels widen both with one load. */
+    /**
+     * Rounds what attention multiplies: magnitudes below {@link #SMALLEST} become 0. Products of two such numbers are
+     * multiples of 2^-110, and so are their sums: none is ever denormal, which some CPUs' bfloat16 instructions take for 0.
+     */
+    public static short roundFactor(float value) {
+        return Math.abs(value) < SMALLEST ? 0 : round(value);
+    }
+
+    /** Two factors, rounded, in one int, so that vector kernels widen both with one load. */
     public static int pair(float low, float high) {
-        return (round(high) << 16) | (round(low) & 0xffff);
+        return (roundFactor(high) << 16) | (roundFactor(low) & 0xffff);
     }
 
     public static float low(int pair) {
@@ -28,10 +38,15 @@ public final class Bfloat16 {
         return Float.intBitsToFloat(pair & 0xffff0000);
     }
 
-    /** Where elements i and i + half of a slot's value stand within a block's pairs of values, see {@link Kernels}. */
-    public static int valuePair(int slot, int i, int half) {
-        int group = i / Kernels.BLOCK_SIZE;
-        int width = Math.min(Kernels.BLOCK_SIZE, half - group * Kernels.BLOCK_SIZE);
-        return group * Kernels.BLOCK_SIZE * Kernels.BLOCK_SIZE + slot * width + i % Kernels.BLOCK_SIZE;
+    /** A pair of two slots' elements with one of them, as {@link #roundFactor} rounds it, put in. */
+    public static int withSlot(int pair, int slot, float value) {
+        return slot % 2 == 0
+                ? (pair & 0xffff0000) | (roundFactor(value) & 0xffff)
+                : (pair & 0xffff) | (roundFactor(value) << 16);
+    }
+
+    /** Where element d of a slot's value stands within a block's pairs of values; an even slot has the low half. */
+    public static int valuePair(int slot, int d, int headDim) {
+        return slot / 2 * headDim + d;
     }
 }

@@ -8,6 +8,8 @@ final class Exp2 {
     static final float LOG2_E = 1.442695040888963407f;
     static final float LOWEST = -127f;
     static final float HIGHEST = 127f;
+    /** See {@link Bfloat16#SMALLEST}; 2^x of anything lower counts as 0. */
+    static final float LOWEST_FACTOR = -48f;
     /** 1.5 × 2^23: adding it rounds to an integer in the low bits of the mantissa. */
     static final float ROUNDER = 12582912f;
 
@@ -36,5 +38,22 @@ final class Exp2 {
         p = Math.fma(p, f, C1);
         p = Math.fma(p, f, 1f);
         return p * Float.intBitsToFloat((Float.floatToRawIntBits(rounded) + 127) << 23);
+    }
+
+    /** 2^x of x at most 0 as a bfloat16, with a polynomial as short as that allows; below 2^-48, 0. */
+    static float toBfloat16(float x) {
+        if (x < LOWEST_FACTOR) {
+            return 0f;
+        }
+        float rounded = x + ROUNDER;
+        float f = x - (rounded - ROUNDER);
+        float p = C5;
+        p = Math.fma(p, f, C4);
+        p = Math.fma(p, f, C3);
+        p = Math.fma(p, f, C2);
+        p = Math.fma(p, f, C1);
+        p = Math.fma(p, f, 1f);
+        float power = p * Float.intBitsToFloat((Float.floatToRawIntBits(rounded) + 127) << 23);
+        return Bfloat16.widen(Bfloat16.round(power));
     }
 }

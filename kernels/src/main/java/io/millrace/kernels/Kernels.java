@@ -42,6 +42,12 @@ public interface Kernels {
     /** Rounds to nearest-even bfloat16. */
     void toBfloat16(float[] source, int sourceOffset, short[] target, int targetOffset, int count);
 
+    /** x[i] = x[i] × factor, rounded to bfloat16 as {@link Bfloat16#roundFactor} does, and widened again. */
+    void scaleToBfloat16(float[] x, int offset, float factor, int count);
+
+    /** Pairs of bfloat16 factors: pairs[i] = low[i] in the low half, high[i] in the high half. */
+    void pairBfloat16(float[] low, int lowOffset, float[] high, int highOffset, int[] pairs, int offset, int count);
+
     /** Whether no element is NaN or infinite. */
     boolean isFinite(float[] x, int offset, int count);
 
@@ -66,7 +72,9 @@ public interface Kernels {
 
     /**
      * The same over pairs of bfloat16 keys, the lower in an int's low half (widened exactly: equal to converting first).
+     * Of a pair, the odd element comes first in the chain: so AVX-512's VDPBF16PS adds, and the matrix library with it.
      *
+     * @param queries bfloat16 numbers, see {@link #scaleToBfloat16}
      * @param headDim even
      * @param keys block b's key elements d and d + 1 (d even) of slot s stand at keyOffsets[b] + d / 2 × BLOCK_SIZE + s
      */
@@ -90,6 +98,10 @@ public interface Kernels {
      * @param factors [rows], receives what the accumulations under the old maxima shrink by
      */
     void foldScores(
+            float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors);
+
+    /** The same with powers rounded to bfloat16, those below {@link Bfloat16#SMALLEST} to 0; the sums are of rounded ones. */
+    void foldScoresToBfloat16(
             float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors);
 
     /** The fixed tree over one row's 16 lanes of sums. */
@@ -116,20 +128,26 @@ public interface Kernels {
             float[] accumulators);
 
     /**
-     * The same over pairs of bfloat16 values, the lower in an int's low half.
+     * One tile's part over pairs of bfloat16 values: tileSums[r][d] = Σ weights[r][p] × values[p][d], one chain from 0 over
+     * the pairs of positions up to counts[r], of each pair the odd position first; positions at or beyond counts[r] are not
+     * touched.
      *
-     * @param headDim even
-     * @param values a block's pairs of elements (i, i + headDim / 2) stand as [headDim / 2 / 16][slot][16], the last group
-     *     narrower where 16 does not divide; block b's begin at valueOffsets[b], see {@link Bfloat16#valuePair}
+     * @param weights [rows][TILE_SIZE], bfloat16 numbers
+     * @param counts [rows], not descending within the rows given
+     * @param values element d of slots s and s + 1 (s even, in the low half) of block b stand together at valueOffsets[b] +
+     *     s / 2 × headDim + d
+     * @param tileSums [rows][headDim]
      */
     void accumulate(
             float[] weights,
             int firstRow,
             int numRows,
             int[] counts,
-            float[] factors,
             int headDim,
             int[] values,
             int[] valueOffsets,
-            float[] accumulators);
+            float[] tileSums);
+
+    /** accumulators[r][d] = accumulators[r][d] × factors[r] + tileSums[r][d], fused. */
+    void foldTileSums(float[] tileSums, int firstRow, int numRows, float[] factors, int headDim, float[] accumulators);
 }

@@ -72,6 +72,21 @@ public final class ScalarKernels implements Kernels {
     }
 
     @Override
+    public void scaleToBfloat16(float[] x, int offset, float factor, int count) {
+        for (int i = offset; i < offset + count; i++) {
+            x[i] = Bfloat16.widen(Bfloat16.roundFactor(x[i] * factor));
+        }
+    }
+
+    @Override
+    public void pairBfloat16(
+            float[] low, int lowOffset, float[] high, int highOffset, int[] pairs, int offset, int count) {
+        for (int i = 0; i < count; i++) {
+            pairs[offset + i] = Bfloat16.pair(low[lowOffset + i], high[highOffset + i]);
+        }
+    }
+
+    @Override
     public boolean isFinite(float[] x, int offset, int count) {
         float zero = 0;
         for (int i = 0; i < count; i++) {
@@ -119,8 +134,8 @@ public final class ScalarKernels implements Kernels {
                 float sum = 0;
                 for (int d = 0; d < headDim; d += 2) {
                     int pair = keys[key + d / 2 * BLOCK_SIZE];
-                    sum = Math.fma(queries[r * headDim + d], Bfloat16.low(pair), sum);
                     sum = Math.fma(queries[r * headDim + d + 1], Bfloat16.high(pair), sum);
+                    sum = Math.fma(queries[r * headDim + d], Bfloat16.low(pair), sum);
                 }
                 scores[r * TILE_SIZE + p] = sum;
             }
@@ -131,28 +146,43 @@ public final class ScalarKernels implements Kernels {
     public void foldScores(
             float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
         for (int r = firstRow; r < firstRow + numRows; r++) {
-            factors[r] = foldRow(scores, r, counts[r], maxima, sums);
+            factors[r] = raiseMaximum(scores, r, counts[r], maxima);
+            for (int p = r * TILE_SIZE; p < (r + 1) * TILE_SIZE; p++) {
+                scores[p] = p - r * TILE_SIZE < counts[r] ? Exp2.of(scores[p] - maxima[r]) : 0f;
+            }
+            addToLanes(scores, r, factors[r], sums);
         }
     }
 
-    private static float foldRow(float[] scores, int row, int count, float[] maxima, float[] sums) {
-        int offset = row * TILE_SIZE;
+    @Override
+    public void foldScoresToBfloat16(
+            float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
+        for (int r = firstRow; r < firstRow + numRows; r++) {
+            factors[r] = raiseMaximum(scores, r, counts[r], maxima);
+            for (int p = r * TILE_SIZE; p < (r + 1) * TILE_SIZE; p++) {
+                scores[p] = p - r * TILE_SIZE < counts[r] ? Exp2.toBfloat16(scores[p] - maxima[r]) : 0f;
+            }
+            addToLanes(scores, r, factors[r], sums);
+        }
+    }
+
+    /** What the accumulations under the old maximum shrink by. */
+    private static float raiseMaximum(float[] scores, int row, int count, float[] maxima) {
         float oldMaximum = maxima[row];
         float maximum = oldMaximum;
-        for (int p = 0; p < count; p++) {
-            maximum = Math.max(maximum, scores[offset + p]);
-        }
-        for (int p = 0; p < TILE_SIZE; p++) {
-            scores[offset + p] = p < count ? Exp2.of(scores[offset + p] - maximum) : 0f;
-        }
-        float factor = Exp2.of(oldMaximum - maximum);
-        for (int lane = 0; lane < LANES; lane++) {
-            int p = offset + lane;
-            float sum = (scores[p] + scores[p + 16]) + (scores[p + 32] + scores[p + 48]);
-            sums[row * LANES + lane] = Math.fma(sums[row * LANES + lane], factor, sum);
+        for (int p = row * TILE_SIZE; p < row * TILE_SIZE + count; p++) {
+            maximum = Math.max(maximum, scores[p]);
         }
         maxima[row] = maximum;
-        return factor;
+        return Exp2.of(oldMaximum - maximum);
+    }
+
+    private static void addToLanes(float[] weights, int row, float factor, float[] sums) {
+        for (int lane = 0; lane < LANES; lane++) {
+            int p = row * TILE_SIZE + lane;
+            float sum = (weights[p] + weights[p + 16]) + (weights[p + 32] + weights[p + 48]);
+            sums[row * LANES + lane] = Math.fma(sums[row * LANES + lane], factor, sum);
+        }
     }
 
     @Override
@@ -197,22 +227,31 @@ public final class ScalarKernels implements Kernels {
             int firstRow,
             int numRows,
             int[] counts,
-            float[] factors,
             int headDim,
             int[] values,
             int[] valueOffsets,
-            float[] accumulators) {
-        int half = headDim / 2;
+            float[] tileSums) {
         for (int r = firstRow; r < firstRow + numRows; r++) {
             for (int d = 0; d < headDim; d++) {
-                float sum = accumulators[r * headDim + d] * factors[r];
-                for (int p = 0; p < counts[r]; p++) {
-                    int pair =
-                            values[valueOffsets[p / BLOCK_SIZE] + Bfloat16.valuePair(p % BLOCK_SIZE, d % half, half)];
-                    sum = Math.fma(
-                            weights[r * TILE_SIZE + p], d < half ? Bfloat16.low(pair) : Bfloat16.high(pair), sum);
+                float sum = 0;
+                for (int p = 0; p < counts[r]; p += 2) {
+                    int pair = values[valueOffsets[p / BLOCK_SIZE] + Bfloat16.valuePair(p % BLOCK_SIZE, d, headDim)];
+                    if (p + 1 < counts[r]) {
+                        sum = Math.fma(weights[r * TILE_SIZE + p + 1], Bfloat16.high(pair), sum);
+                    }
+                    sum = Math.fma(weights[r * TILE_SIZE + p], Bfloat16.low(pair), sum);
                 }
-                accumulators[r * headDim + d] = sum;
+                tileSums[r * headDim + d] = sum;
+            }
+        }
+    }
+
+    @Override
+    public void foldTileSums(
+            float[] tileSums, int firstRow, int numRows, float[] factors, int headDim, float[] accumulators) {
+        for (int r = firstRow; r < firstRow + numRows; r++) {
+            for (int i = r * headDim; i < (r + 1) * headDim; i++) {
+                accumulators[i] = Math.fma(accumulators[i], factors[r], tileSums[i]);
             }
         }
     }

@@ -88,14 +88,14 @@ final class VectorAttentionBfloat16 {
         int at = key;
         for (int d = 0; d < headDim; d += 2, at += BLOCK_SIZE) {
             IntVector pairs = IntVector.fromArray(I, keys, at);
-            FloatVector even = low(pairs);
-            s0 = FloatVector.broadcast(F, q[q0 + d]).fma(even, s0);
-            s1 = FloatVector.broadcast(F, q[q1 + d]).fma(even, s1);
-            s2 = FloatVector.broadcast(F, q[q2 + d]).fma(even, s2);
             FloatVector odd = high(pairs);
             s0 = FloatVector.broadcast(F, q[q0 + d + 1]).fma(odd, s0);
             s1 = FloatVector.broadcast(F, q[q1 + d + 1]).fma(odd, s1);
             s2 = FloatVector.broadcast(F, q[q2 + d + 1]).fma(odd, s2);
+            FloatVector even = low(pairs);
+            s0 = FloatVector.broadcast(F, q[q0 + d]).fma(even, s0);
+            s1 = FloatVector.broadcast(F, q[q1 + d]).fma(even, s1);
+            s2 = FloatVector.broadcast(F, q[q2 + d]).fma(even, s2);
         }
         FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
         none.add(s0).intoArray(out, o);
@@ -127,25 +127,6 @@ final class VectorAttentionBfloat16 {
             IntVector p1 = IntVector.fromArray(I, keys, k1 + at);
             IntVector p2 = IntVector.fromArray(I, keys, k2 + at);
             IntVector p3 = IntVector.fromArray(I, keys, k3 + at);
-            FloatVector e0 = low(p0);
-            FloatVector e1 = low(p1);
-            FloatVector e2 = low(p2);
-            FloatVector e3 = low(p3);
-            FloatVector b0 = FloatVector.broadcast(F, q[q0 + d]);
-            s00 = b0.fma(e0, s00);
-            s01 = b0.fma(e1, s01);
-            s02 = b0.fma(e2, s02);
-            s03 = b0.fma(e3, s03);
-            FloatVector b1 = FloatVector.broadcast(F, q[q0 + headDim + d]);
-            s10 = b1.fma(e0, s10);
-            s11 = b1.fma(e1, s11);
-            s12 = b1.fma(e2, s12);
-            s13 = b1.fma(e3, s13);
-            FloatVector b2 = FloatVector.broadcast(F, q[q0 + 2 * headDim + d]);
-            s20 = b2.fma(e0, s20);
-            s21 = b2.fma(e1, s21);
-            s22 = b2.fma(e2, s22);
-            s23 = b2.fma(e3, s23);
             FloatVector o0 = high(p0);
             FloatVector o1 = high(p1);
             FloatVector o2 = high(p2);
@@ -165,6 +146,25 @@ final class VectorAttentionBfloat16 {
             s21 = c2.fma(o1, s21);
             s22 = c2.fma(o2, s22);
             s23 = c2.fma(o3, s23);
+            FloatVector e0 = low(p0);
+            FloatVector e1 = low(p1);
+            FloatVector e2 = low(p2);
+            FloatVector e3 = low(p3);
+            FloatVector b0 = FloatVector.broadcast(F, q[q0 + d]);
+            s00 = b0.fma(e0, s00);
+            s01 = b0.fma(e1, s01);
+            s02 = b0.fma(e2, s02);
+            s03 = b0.fma(e3, s03);
+            FloatVector b1 = FloatVector.broadcast(F, q[q0 + headDim + d]);
+            s10 = b1.fma(e0, s10);
+            s11 = b1.fma(e1, s11);
+            s12 = b1.fma(e2, s12);
+            s13 = b1.fma(e3, s13);
+            FloatVector b2 = FloatVector.broadcast(F, q[q0 + 2 * headDim + d]);
+            s20 = b2.fma(e0, s20);
+            s21 = b2.fma(e1, s21);
+            s22 = b2.fma(e2, s22);
+            s23 = b2.fma(e3, s23);
         }
         FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
         none.add(s00).intoArray(out, o);
@@ -197,20 +197,6 @@ final class VectorAttentionBfloat16 {
             IntVector p1 = IntVector.fromArray(I, keys, k1 + at);
             IntVector p2 = IntVector.fromArray(I, keys, k2 + at);
             IntVector p3 = IntVector.fromArray(I, keys, k3 + at);
-            FloatVector e0 = low(p0);
-            FloatVector e1 = low(p1);
-            FloatVector e2 = low(p2);
-            FloatVector e3 = low(p3);
-            FloatVector b0 = FloatVector.broadcast(F, q[q0 + d]);
-            s00 = b0.fma(e0, s00);
-            s01 = b0.fma(e1, s01);
-            s02 = b0.fma(e2, s02);
-            s03 = b0.fma(e3, s03);
-            FloatVector b1 = FloatVector.broadcast(F, q[q0 + headDim + d]);
-            s10 = b1.fma(e0, s10);
-            s11 = b1.fma(e1, s11);
-            s12 = b1.fma(e2, s12);
-            s13 = b1.fma(e3, s13);
             FloatVector o0 = high(p0);
             FloatVector o1 = high(p1);
             FloatVector o2 = high(p2);
@@ -225,6 +211,20 @@ final class VectorAttentionBfloat16 {
             s11 = c1.fma(o1, s11);
             s12 = c1.fma(o2, s12);
             s13 = c1.fma(o3, s13);
+            FloatVector e0 = low(p0);
+            FloatVector e1 = low(p1);
+            FloatVector e2 = low(p2);
+            FloatVector e3 = low(p3);
+            FloatVector b0 = FloatVector.broadcast(F, q[q0 + d]);
+            s00 = b0.fma(e0, s00);
+            s01 = b0.fma(e1, s01);
+            s02 = b0.fma(e2, s02);
+            s03 = b0.fma(e3, s03);
+            FloatVector b1 = FloatVector.broadcast(F, q[q0 + headDim + d]);
+            s10 = b1.fma(e0, s10);
+            s11 = b1.fma(e1, s11);
+            s12 = b1.fma(e2, s12);
+            s13 = b1.fma(e3, s13);
         }
         FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
         none.add(s00).intoArray(out, o);
@@ -249,15 +249,6 @@ final class VectorAttentionBfloat16 {
             IntVector p1 = IntVector.fromArray(I, keys, k1 + at);
             IntVector p2 = IntVector.fromArray(I, keys, k2 + at);
             IntVector p3 = IntVector.fromArray(I, keys, k3 + at);
-            FloatVector e0 = low(p0);
-            FloatVector e1 = low(p1);
-            FloatVector e2 = low(p2);
-            FloatVector e3 = low(p3);
-            FloatVector b0 = FloatVector.broadcast(F, q[q0 + d]);
-            s00 = b0.fma(e0, s00);
-            s01 = b0.fma(e1, s01);
-            s02 = b0.fma(e2, s02);
-            s03 = b0.fma(e3, s03);
             FloatVector o0 = high(p0);
             FloatVector o1 = high(p1);
             FloatVector o2 = high(p2);
@@ -267,6 +258,15 @@ final class VectorAttentionBfloat16 {
             s01 = c0.fma(o1, s01);
             s02 = c0.fma(o2, s02);
             s03 = c0.fma(o3, s03);
+            FloatVector e0 = low(p0);
+            FloatVector e1 = low(p1);
+            FloatVector e2 = low(p2);
+            FloatVector e3 = low(p3);
+            FloatVector b0 = FloatVector.broadcast(F, q[q0 + d]);
+            s00 = b0.fma(e0, s00);
+            s01 = b0.fma(e1, s01);
+            s02 = b0.fma(e2, s02);
+            s03 = b0.fma(e3, s03);
         }
         FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
         none.add(s00).intoArray(out, o);
@@ -284,235 +284,348 @@ final class VectorAttentionBfloat16 {
             int firstRow,
             int numRows,
             int[] counts,
-            float[] factors,
             int headDim,
             int[] values,
             int[] valueOffsets,
-            float[] accumulators) {
-        int half = headDim / 2;
-        int wholeColumns = half / BLOCK_SIZE * BLOCK_SIZE;
+            float[] tileSums) {
         int end = firstRow + numRows;
+        java.util.Arrays.fill(tileSums, firstRow * headDim, end * headDim, 0f);
         int group;
         for (int row = firstRow; row < end; row += group) {
             group = group(end - row);
-            // In a pass of its own: with these products too, the methods below outgrow what C2 inlines and box vectors.
-            for (int r = row; r < row + group; r++) {
-                if (factors[r] != 1f) {
-                    VectorRows.scale(accumulators, r * headDim, factors[r], headDim);
+            int common = counts[row] / 2;
+            int w = row * TILE_SIZE;
+            int a = row * headDim;
+            int d = 0;
+            for (; d + 4 * L <= headDim; d += 4 * L) {
+                switch (group) {
+                    case 3 -> accumulate3(values, valueOffsets, d, headDim, weights, w, common, tileSums, a + d);
+                    case 2 -> accumulate2(values, valueOffsets, d, headDim, weights, w, common, tileSums, a + d);
+                    default -> accumulate1(values, valueOffsets, d, headDim, weights, w, 0, common, tileSums, a + d);
+                }
+                for (int r = 1; r < group; r++) {
+                    int to = counts[row + r] / 2;
+                    if (to > common) {
+                        int of = a + r * headDim + d;
+                        accumulate1(
+                                values, valueOffsets, d, headDim, weights, w + r * TILE_SIZE, common, to, tileSums, of);
+                    }
                 }
             }
-            int common = group == 1 ? 0 : counts[row];
-            int column = 0;
-            for (; column + 2 * L <= wholeColumns; column += 2 * L) {
-                int first = valueVector(column);
-                int apart = valueVector(column + L) - first;
-                int w = row * TILE_SIZE;
-                int a = row * headDim + column;
-                if (group == 3) {
-                    accumulate3(values, valueOffsets, first, apart, half, weights, w, common, accumulators, a);
-                } else if (group == 2) {
-                    accumulate2(values, valueOffsets, first, apart, half, weights, w, common, accumulators, a);
-                }
-                for (int r = row; r < row + group; r++, w += TILE_SIZE, a += headDim) {
-                    int to = counts[r];
+            for (; d + 2 * L <= headDim; d += 2 * L) {
+                accumulateTwoVectors(values, valueOffsets, d, headDim, weights, w, group, 0, common, tileSums, a + d);
+                for (int r = 1; r < group; r++) {
+                    int to = counts[row + r] / 2;
                     if (to > common) {
-                        accumulate1(values, valueOffsets, first, apart, half, weights, w, common, to, accumulators, a);
+                        int of = a + r * headDim + d;
+                        accumulateTwoVectors(
+                                values,
+                                valueOffsets,
+                                d,
+                                headDim,
+                                weights,
+                                w + r * TILE_SIZE,
+                                1,
+                                common,
+                                to,
+                                tileSums,
+                                of);
                     }
                 }
             }
             for (int r = row; r < row + group; r++) {
-                int c = column;
-                for (; c < wholeColumns; c += L) {
-                    accumulateOneVector(values, valueOffsets, c, half, weights, r, counts[r], accumulators);
-                }
-                for (; c < half; c++) {
-                    accumulateOnePair(values, valueOffsets, c, half, weights, r, counts[r], accumulators);
-                }
+                accumulateEnd(values, valueOffsets, d, headDim, weights, r, counts[r], tileSums);
             }
         }
     }
 
-    /** Where a vector of pairs stands within a block's values. */
-    private static int valueVector(int column) {
-        return column / BLOCK_SIZE * BLOCK_SIZE * BLOCK_SIZE + column % BLOCK_SIZE;
+    /** Where a pair of positions begins within the values. */
+    private static int pairOffset(int[] valueOffsets, int pair, int headDim) {
+        return valueOffsets[pair >> 3] + (pair & 7) * headDim;
     }
 
-    /** One vector of pairs of one row: what two vectors at a time leave. */
-    private static void accumulateOneVector(
-            int[] values, int[] valueOffsets, int column, int half, float[] w, int row, int count, float[] acc) {
-        int a = row * 2 * half + column;
-        int first = valueVector(column);
-        FloatVector s0 = FloatVector.fromArray(F, acc, a);
-        FloatVector s1 = FloatVector.fromArray(F, acc, a + half);
-        for (int p = 0; p < count; p++) {
-            int at = valueOffsets[p >> 4] + (p & 15) * BLOCK_SIZE + first;
-            IntVector pairs = IntVector.fromArray(I, values, at);
-            FloatVector b = FloatVector.broadcast(F, w[row * TILE_SIZE + p]);
-            s0 = b.fma(low(pairs), s0);
-            s1 = b.fma(high(pairs), s1);
+    /** Columns that no two vectors cover, and the last position of an odd number of them. */
+    private static void accumulateEnd(
+            int[] values, int[] valueOffsets, int from, int headDim, float[] w, int row, int count, float[] sums) {
+        int a = row * headDim;
+        int numPairs = count / 2;
+        for (int d = from; d < headDim; d++) {
+            float sum = sums[a + d];
+            for (int pair = 0; pair < numPairs; pair++) {
+                int both = values[pairOffset(valueOffsets, pair, headDim) + d];
+                sum = Math.fma(w[row * TILE_SIZE + 2 * pair + 1], Bfloat16.high(both), sum);
+                sum = Math.fma(w[row * TILE_SIZE + 2 * pair], Bfloat16.low(both), sum);
+            }
+            sums[a + d] = sum;
+        }
+        if (count % 2 == 0) {
+            return;
+        }
+        int at = pairOffset(valueOffsets, numPairs, headDim);
+        float weight = w[row * TILE_SIZE + count - 1];
+        int d = 0;
+        for (; d + L <= headDim; d += L) {
+            FloatVector.broadcast(F, weight)
+                    .fma(low(IntVector.fromArray(I, values, at + d)), FloatVector.fromArray(F, sums, a + d))
+                    .intoArray(sums, a + d);
+        }
+        for (; d < headDim; d++) {
+            sums[a + d] = Math.fma(weight, Bfloat16.low(values[at + d]), sums[a + d]);
+        }
+    }
+
+    /** Two vectors of columns, up to three rows. */
+    private static void accumulateTwoVectors(
+            int[] values,
+            int[] valueOffsets,
+            int column,
+            int headDim,
+            float[] w,
+            int w0,
+            int rows,
+            int from,
+            int to,
+            float[] sums,
+            int a0) {
+        int w1 = rows > 1 ? w0 + TILE_SIZE : w0;
+        int w2 = rows > 2 ? w0 + 2 * TILE_SIZE : w0;
+        FloatVector s00 = FloatVector.fromArray(F, sums, a0);
+        FloatVector s01 = FloatVector.fromArray(F, sums, a0 + L);
+        FloatVector s10 = s00; // rows that go together begin together: at 0
+        FloatVector s11 = s01;
+        FloatVector s20 = s00;
+        FloatVector s21 = s01;
+        for (int pair = from; pair < to; pair++) {
+            int at = valueOffsets[pair >> 3] + (pair & 7) * headDim + column;
+            int p = 2 * pair;
+            IntVector p0 = IntVector.fromArray(I, values, at);
+            IntVector p1 = IntVector.fromArray(I, values, at + L);
+            FloatVector o0 = high(p0);
+            FloatVector o1 = high(p1);
+            FloatVector c0 = FloatVector.broadcast(F, w[w0 + p + 1]);
+            s00 = c0.fma(o0, s00);
+            s01 = c0.fma(o1, s01);
+            FloatVector c1 = FloatVector.broadcast(F, w[w1 + p + 1]);
+            s10 = c1.fma(o0, s10);
+            s11 = c1.fma(o1, s11);
+            FloatVector c2 = FloatVector.broadcast(F, w[w2 + p + 1]);
+            s20 = c2.fma(o0, s20);
+            s21 = c2.fma(o1, s21);
+            FloatVector e0 = low(p0);
+            FloatVector e1 = low(p1);
+            FloatVector b0 = FloatVector.broadcast(F, w[w0 + p]);
+            s00 = b0.fma(e0, s00);
+            s01 = b0.fma(e1, s01);
+            FloatVector b1 = FloatVector.broadcast(F, w[w1 + p]);
+            s10 = b1.fma(e0, s10);
+            s11 = b1.fma(e1, s11);
+            FloatVector b2 = FloatVector.broadcast(F, w[w2 + p]);
+            s20 = b2.fma(e0, s20);
+            s21 = b2.fma(e1, s21);
         }
         FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
-        none.add(s0).intoArray(acc, a);
-        none.add(s1).intoArray(acc, a + half);
-    }
-
-    /** What no vector covers. */
-    private static void accumulateOnePair(
-            int[] values, int[] valueOffsets, int column, int half, float[] w, int row, int count, float[] acc) {
-        int a = row * 2 * half + column;
-        for (int p = 0; p < count; p++) {
-            int pair = values[valueOffsets[p / BLOCK_SIZE] + Bfloat16.valuePair(p % BLOCK_SIZE, column, half)];
-            float weight = w[row * TILE_SIZE + p];
-            acc[a] = Math.fma(weight, Bfloat16.low(pair), acc[a]);
-            acc[a + half] = Math.fma(weight, Bfloat16.high(pair), acc[a + half]);
+        none.add(s00).intoArray(sums, a0);
+        none.add(s01).intoArray(sums, a0 + L);
+        if (rows > 1) {
+            none.add(s10).intoArray(sums, a0 + headDim);
+            none.add(s11).intoArray(sums, a0 + headDim + L);
+        }
+        if (rows > 2) {
+            none.add(s20).intoArray(sums, a0 + 2 * headDim);
+            none.add(s21).intoArray(sums, a0 + 2 * headDim + L);
         }
     }
 
     private static void accumulate3(
             int[] values,
             int[] valueOffsets,
-            int first,
-            int apart,
-            int half,
+            int column,
+            int headDim,
             float[] w,
             int w0,
             int to,
-            float[] acc,
+            float[] sums,
             int a0) {
-        FloatVector s00 = FloatVector.fromArray(F, acc, a0);
-        FloatVector s01 = FloatVector.fromArray(F, acc, a0 + L);
-        FloatVector s02 = FloatVector.fromArray(F, acc, a0 + half);
-        FloatVector s03 = FloatVector.fromArray(F, acc, a0 + L + half);
-        FloatVector s10 = FloatVector.fromArray(F, acc, a0 + 2 * half);
-        FloatVector s11 = FloatVector.fromArray(F, acc, a0 + 2 * half + L);
-        FloatVector s12 = FloatVector.fromArray(F, acc, a0 + 2 * half + half);
-        FloatVector s13 = FloatVector.fromArray(F, acc, a0 + 2 * half + L + half);
-        FloatVector s20 = FloatVector.fromArray(F, acc, a0 + 4 * half);
-        FloatVector s21 = FloatVector.fromArray(F, acc, a0 + 4 * half + L);
-        FloatVector s22 = FloatVector.fromArray(F, acc, a0 + 4 * half + half);
-        FloatVector s23 = FloatVector.fromArray(F, acc, a0 + 4 * half + L + half);
-        for (int p = 0; p < to; p++) {
-            int at = valueOffsets[p >> 4] + (p & 15) * BLOCK_SIZE + first;
+        FloatVector s00 = FloatVector.fromArray(F, sums, a0);
+        FloatVector s01 = FloatVector.fromArray(F, sums, a0 + L);
+        FloatVector s02 = FloatVector.fromArray(F, sums, a0 + 2 * L);
+        FloatVector s03 = FloatVector.fromArray(F, sums, a0 + 3 * L);
+        FloatVector s10 = FloatVector.fromArray(F, sums, a0 + headDim);
+        FloatVector s11 = FloatVector.fromArray(F, sums, a0 + headDim + L);
+        FloatVector s12 = FloatVector.fromArray(F, sums, a0 + headDim + 2 * L);
+        FloatVector s13 = FloatVector.fromArray(F, sums, a0 + headDim + 3 * L);
+        FloatVector s20 = FloatVector.fromArray(F, sums, a0 + 2 * headDim);
+        FloatVector s21 = FloatVector.fromArray(F, sums, a0 + 2 * headDim + L);
+        FloatVector s22 = FloatVector.fromArray(F, sums, a0 + 2 * headDim + 2 * L);
+        FloatVector s23 = FloatVector.fromArray(F, sums, a0 + 2 * headDim + 3 * L);
+        for (int pair = 0, p = w0; pair < to; pair++, p += 2) {
+            int at = valueOffsets[pair >> 3] + (pair & 7) * headDim + column;
             IntVector p0 = IntVector.fromArray(I, values, at);
-            IntVector p1 = IntVector.fromArray(I, values, at + apart);
-            FloatVector v0 = low(p0);
-            FloatVector v1 = low(p1);
-            FloatVector v2 = high(p0);
-            FloatVector v3 = high(p1);
-            FloatVector b0 = FloatVector.broadcast(F, w[w0 + p]);
-            s00 = b0.fma(v0, s00);
-            s01 = b0.fma(v1, s01);
-            s02 = b0.fma(v2, s02);
-            s03 = b0.fma(v3, s03);
-            FloatVector b1 = FloatVector.broadcast(F, w[w0 + TILE_SIZE + p]);
-            s10 = b1.fma(v0, s10);
-            s11 = b1.fma(v1, s11);
-            s12 = b1.fma(v2, s12);
-            s13 = b1.fma(v3, s13);
-            FloatVector b2 = FloatVector.broadcast(F, w[w0 + 2 * TILE_SIZE + p]);
-            s20 = b2.fma(v0, s20);
-            s21 = b2.fma(v1, s21);
-            s22 = b2.fma(v2, s22);
-            s23 = b2.fma(v3, s23);
+            IntVector p1 = IntVector.fromArray(I, values, at + L);
+            IntVector p2 = IntVector.fromArray(I, values, at + 2 * L);
+            IntVector p3 = IntVector.fromArray(I, values, at + 3 * L);
+            FloatVector o0 = high(p0);
+            FloatVector o1 = high(p1);
+            FloatVector o2 = high(p2);
+            FloatVector o3 = high(p3);
+            FloatVector c0 = FloatVector.broadcast(F, w[p + 1]);
+            s00 = c0.fma(o0, s00);
+            s01 = c0.fma(o1, s01);
+            s02 = c0.fma(o2, s02);
+            s03 = c0.fma(o3, s03);
+            FloatVector c1 = FloatVector.broadcast(F, w[p + TILE_SIZE + 1]);
+            s10 = c1.fma(o0, s10);
+            s11 = c1.fma(o1, s11);
+            s12 = c1.fma(o2, s12);
+            s13 = c1.fma(o3, s13);
+            FloatVector c2 = FloatVector.broadcast(F, w[p + 2 * TILE_SIZE + 1]);
+            s20 = c2.fma(o0, s20);
+            s21 = c2.fma(o1, s21);
+            s22 = c2.fma(o2, s22);
+            s23 = c2.fma(o3, s23);
+            FloatVector e0 = low(p0);
+            FloatVector e1 = low(p1);
+            FloatVector e2 = low(p2);
+            FloatVector e3 = low(p3);
+            FloatVector b0 = FloatVector.broadcast(F, w[p]);
+            s00 = b0.fma(e0, s00);
+            s01 = b0.fma(e1, s01);
+            s02 = b0.fma(e2, s02);
+            s03 = b0.fma(e3, s03);
+            FloatVector b1 = FloatVector.broadcast(F, w[p + TILE_SIZE]);
+            s10 = b1.fma(e0, s10);
+            s11 = b1.fma(e1, s11);
+            s12 = b1.fma(e2, s12);
+            s13 = b1.fma(e3, s13);
+            FloatVector b2 = FloatVector.broadcast(F, w[p + 2 * TILE_SIZE]);
+            s20 = b2.fma(e0, s20);
+            s21 = b2.fma(e1, s21);
+            s22 = b2.fma(e2, s22);
+            s23 = b2.fma(e3, s23);
         }
         FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
-        none.add(s00).intoArray(acc, a0);
-        none.add(s01).intoArray(acc, a0 + L);
-        none.add(s02).intoArray(acc, a0 + half);
-        none.add(s03).intoArray(acc, a0 + L + half);
-        none.add(s10).intoArray(acc, a0 + 2 * half);
-        none.add(s11).intoArray(acc, a0 + 2 * half + L);
-        none.add(s12).intoArray(acc, a0 + 2 * half + half);
-        none.add(s13).intoArray(acc, a0 + 2 * half + L + half);
-        none.add(s20).intoArray(acc, a0 + 4 * half);
-        none.add(s21).intoArray(acc, a0 + 4 * half + L);
-        none.add(s22).intoArray(acc, a0 + 4 * half + half);
-        none.add(s23).intoArray(acc, a0 + 4 * half + L + half);
+        none.add(s00).intoArray(sums, a0);
+        none.add(s01).intoArray(sums, a0 + L);
+        none.add(s02).intoArray(sums, a0 + 2 * L);
+        none.add(s03).intoArray(sums, a0 + 3 * L);
+        none.add(s10).intoArray(sums, a0 + headDim);
+        none.add(s11).intoArray(sums, a0 + headDim + L);
+        none.add(s12).intoArray(sums, a0 + headDim + 2 * L);
+        none.add(s13).intoArray(sums, a0 + headDim + 3 * L);
+        none.add(s20).intoArray(sums, a0 + 2 * headDim);
+        none.add(s21).intoArray(sums, a0 + 2 * headDim + L);
+        none.add(s22).intoArray(sums, a0 + 2 * headDim + 2 * L);
+        none.add(s23).intoArray(sums, a0 + 2 * headDim + 3 * L);
     }
 
     private static void accumulate2(
             int[] values,
             int[] valueOffsets,
-            int first,
-            int apart,
-            int half,
+            int column,
+            int headDim,
             float[] w,
             int w0,
             int to,
-            float[] acc,
+            float[] sums,
             int a0) {
-        FloatVector s00 = FloatVector.fromArray(F, acc, a0);
-        FloatVector s01 = FloatVector.fromArray(F, acc, a0 + L);
-        FloatVector s02 = FloatVector.fromArray(F, acc, a0 + half);
-        FloatVector s03 = FloatVector.fromArray(F, acc, a0 + L + half);
-        FloatVector s10 = FloatVector.fromArray(F, acc, a0 + 2 * half);
-        FloatVector s11 = FloatVector.fromArray(F, acc, a0 + 2 * half + L);
-        FloatVector s12 = FloatVector.fromArray(F, acc, a0 + 2 * half + half);
-        FloatVector s13 = FloatVector.fromArray(F, acc, a0 + 2 * half + L + half);
-        for (int p = 0; p < to; p++) {
-            int at = valueOffsets[p >> 4] + (p & 15) * BLOCK_SIZE + first;
+        FloatVector s00 = FloatVector.fromArray(F, sums, a0);
+        FloatVector s01 = FloatVector.fromArray(F, sums, a0 + L);
+        FloatVector s02 = FloatVector.fromArray(F, sums, a0 + 2 * L);
+        FloatVector s03 = FloatVector.fromArray(F, sums, a0 + 3 * L);
+        FloatVector s10 = FloatVector.fromArray(F, sums, a0 + headDim);
+        FloatVector s11 = FloatVector.fromArray(F, sums, a0 + headDim + L);
+        FloatVector s12 = FloatVector.fromArray(F, sums, a0 + headDim + 2 * L);
+        FloatVector s13 = FloatVector.fromArray(F, sums, a0 + headDim + 3 * L);
+        for (int pair = 0, p = w0; pair < to; pair++, p += 2) {
+            int at = valueOffsets[pair >> 3] + (pair & 7) * headDim + column;
             IntVector p0 = IntVector.fromArray(I, values, at);
-            IntVector p1 = IntVector.fromArray(I, values, at + apart);
-            FloatVector v0 = low(p0);
-            FloatVector v1 = low(p1);
-            FloatVector v2 = high(p0);
-            FloatVector v3 = high(p1);
-            FloatVector b0 = FloatVector.broadcast(F, w[w0 + p]);
-            s00 = b0.fma(v0, s00);
-            s01 = b0.fma(v1, s01);
-            s02 = b0.fma(v2, s02);
-            s03 = b0.fma(v3, s03);
-            FloatVector b1 = FloatVector.broadcast(F, w[w0 + TILE_SIZE + p]);
-            s10 = b1.fma(v0, s10);
-            s11 = b1.fma(v1, s11);
-            s12 = b1.fma(v2, s12);
-            s13 = b1.fma(v3, s13);
+            IntVector p1 = IntVector.fromArray(I, values, at + L);
+            IntVector p2 = IntVector.fromArray(I, values, at + 2 * L);
+            IntVector p3 = IntVector.fromArray(I, values, at + 3 * L);
+            FloatVector o0 = high(p0);
+            FloatVector o1 = high(p1);
+            FloatVector o2 = high(p2);
+            FloatVector o3 = high(p3);
+            FloatVector c0 = FloatVector.broadcast(F, w[p + 1]);
+            s00 = c0.fma(o0, s00);
+            s01 = c0.fma(o1, s01);
+            s02 = c0.fma(o2, s02);
+            s03 = c0.fma(o3, s03);
+            FloatVector c1 = FloatVector.broadcast(F, w[p + TILE_SIZE + 1]);
+            s10 = c1.fma(o0, s10);
+            s11 = c1.fma(o1, s11);
+            s12 = c1.fma(o2, s12);
+            s13 = c1.fma(o3, s13);
+            FloatVector e0 = low(p0);
+            FloatVector e1 = low(p1);
+            FloatVector e2 = low(p2);
+            FloatVector e3 = low(p3);
+            FloatVector b0 = FloatVector.broadcast(F, w[p]);
+            s00 = b0.fma(e0, s00);
+            s01 = b0.fma(e1, s01);
+            s02 = b0.fma(e2, s02);
+            s03 = b0.fma(e3, s03);
+            FloatVector b1 = FloatVector.broadcast(F, w[p + TILE_SIZE]);
+            s10 = b1.fma(e0, s10);
+            s11 = b1.fma(e1, s11);
+            s12 = b1.fma(e2, s12);
+            s13 = b1.fma(e3, s13);
         }
         FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
-        none.add(s00).intoArray(acc, a0);
-        none.add(s01).intoArray(acc, a0 + L);
-        none.add(s02).intoArray(acc, a0 + half);
-        none.add(s03).intoArray(acc, a0 + L + half);
-        none.add(s10).intoArray(acc, a0 + 2 * half);
-        none.add(s11).intoArray(acc, a0 + 2 * half + L);
-        none.add(s12).intoArray(acc, a0 + 2 * half + half);
-        none.add(s13).intoArray(acc, a0 + 2 * half + L + half);
+        none.add(s00).intoArray(sums, a0);
+        none.add(s01).intoArray(sums, a0 + L);
+        none.add(s02).intoArray(sums, a0 + 2 * L);
+        none.add(s03).intoArray(sums, a0 + 3 * L);
+        none.add(s10).intoArray(sums, a0 + headDim);
+        none.add(s11).intoArray(sums, a0 + headDim + L);
+        none.add(s12).intoArray(sums, a0 + headDim + 2 * L);
+        none.add(s13).intoArray(sums, a0 + headDim + 3 * L);
     }
 
     private static void accumulate1(
             int[] values,
             int[] valueOffsets,
-            int first,
-            int apart,
-            int half,
+            int column,
+            int headDim,
             float[] w,
             int w0,
             int from,
             int to,
-            float[] acc,
+            float[] sums,
             int a0) {
-        FloatVector s00 = FloatVector.fromArray(F, acc, a0);
-        FloatVector s01 = FloatVector.fromArray(F, acc, a0 + L);
-        FloatVector s02 = FloatVector.fromArray(F, acc, a0 + half);
-        FloatVector s03 = FloatVector.fromArray(F, acc, a0 + L + half);
-        for (int p = from; p < to; p++) {
-            int at = valueOffsets[p >> 4] + (p & 15) * BLOCK_SIZE + first;
+        FloatVector s00 = FloatVector.fromArray(F, sums, a0);
+        FloatVector s01 = FloatVector.fromArray(F, sums, a0 + L);
+        FloatVector s02 = FloatVector.fromArray(F, sums, a0 + 2 * L);
+        FloatVector s03 = FloatVector.fromArray(F, sums, a0 + 3 * L);
+        for (int pair = from, p = w0 + 2 * from; pair < to; pair++, p += 2) {
+            int at = valueOffsets[pair >> 3] + (pair & 7) * headDim + column;
             IntVector p0 = IntVector.fromArray(I, values, at);
-            IntVector p1 = IntVector.fromArray(I, values, at + apart);
-            FloatVector v0 = low(p0);
-            FloatVector v1 = low(p1);
-            FloatVector v2 = high(p0);
-            FloatVector v3 = high(p1);
-            FloatVector b0 = FloatVector.broadcast(F, w[w0 + p]);
-            s00 = b0.fma(v0, s00);
-            s01 = b0.fma(v1, s01);
-            s02 = b0.fma(v2, s02);
-            s03 = b0.fma(v3, s03);
+            IntVector p1 = IntVector.fromArray(I, values, at + L);
+            IntVector p2 = IntVector.fromArray(I, values, at + 2 * L);
+            IntVector p3 = IntVector.fromArray(I, values, at + 3 * L);
+            FloatVector o0 = high(p0);
+            FloatVector o1 = high(p1);
+            FloatVector o2 = high(p2);
+            FloatVector o3 = high(p3);
+            FloatVector c0 = FloatVector.broadcast(F, w[p + 1]);
+            s00 = c0.fma(o0, s00);
+            s01 = c0.fma(o1, s01);
+            s02 = c0.fma(o2, s02);
+            s03 = c0.fma(o3, s03);
+            FloatVector e0 = low(p0);
+            FloatVector e1 = low(p1);
+            FloatVector e2 = low(p2);
+            FloatVector e3 = low(p3);
+            FloatVector b0 = FloatVector.broadcast(F, w[p]);
+            s00 = b0.fma(e0, s00);
+            s01 = b0.fma(e1, s01);
+            s02 = b0.fma(e2, s02);
+            s03 = b0.fma(e3, s03);
         }
         FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
-        none.add(s00).intoArray(acc, a0);
-        none.add(s01).intoArray(acc, a0 + L);
-        none.add(s02).intoArray(acc, a0 + half);
-        none.add(s03).intoArray(acc, a0 + L + half);
+        none.add(s00).intoArray(sums, a0);
+        none.add(s01).intoArray(sums, a0 + L);
+        none.add(s02).intoArray(sums, a0 + 2 * L);
+        none.add(s03).intoArray(sums, a0 + 3 * L);
     }
 }

@@ -43,6 +43,17 @@ final class VectorKernels implements Kernels {
     }
 
     @Override
+    public void scaleToBfloat16(float[] x, int offset, float factor, int count) {
+        VectorRows.scaleToBfloat16(x, offset, factor, count);
+    }
+
+    @Override
+    public void pairBfloat16(
+            float[] low, int lowOffset, float[] high, int highOffset, int[] pairs, int offset, int count) {
+        VectorRows.pairBfloat16(low, lowOffset, high, highOffset, pairs, offset, count);
+    }
+
+    @Override
     public boolean isFinite(float[] x, int offset, int count) {
         return VectorRows.isFinite(x, offset, count, LANE_SCRATCH.get());
     }
@@ -82,6 +93,12 @@ final class VectorKernels implements Kernels {
     }
 
     @Override
+    public void foldScoresToBfloat16(
+            float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
+        VectorRows.foldScoresToBfloat16(scores, firstRow, numRows, counts, maxima, sums, factors);
+    }
+
+    @Override
     public float sumLanes(float[] sums, int row) {
         return scalar.sumLanes(sums, row);
     }
@@ -111,12 +128,18 @@ final class VectorKernels implements Kernels {
             int firstRow,
             int numRows,
             int[] counts,
-            float[] factors,
             int headDim,
             int[] values,
             int[] valueOffsets,
-            float[] accumulators) {
-        VectorAttentionBfloat16.accumulate(
-                weights, firstRow, numRows, counts, factors, headDim, values, valueOffsets, accumulators);
+            float[] tileSums) {
+        VectorAttentionBfloat16.accumulate(weights, firstRow, numRows, counts, headDim, values, valueOffsets, tileSums);
+    }
+
+    @Override
+    public void foldTileSums(
+            float[] tileSums, int firstRow, int numRows, float[] factors, int headDim, float[] accumulators) {
+        for (int r = firstRow; r < firstRow + numRows; r++) {
+            VectorRows.foldTileSums(tileSums, r * headDim, factors[r], accumulators, headDim);
+        }
     }
 }

@@ -150,6 +150,54 @@ final class VectorRows {
         }
     }
 
+    /** Rounds to bfloat16 in the upper halves, lower ones 0; magnitudes below {@link Bfloat16#SMALLEST} become 0. */
+    private static IntVector roundFactor(FloatVector x) {
+        IntVector bits = x.reinterpretAsInts();
+        IntVector odd = bits.lanewise(VectorOperators.LSHR, 16).and(1);
+        IntVector rounded = bits.add(0x7fff).add(odd).and(0xffff0000);
+        VectorMask<Integer> isTiny = bits.and(Integer.MAX_VALUE).compare(VectorOperators.LT, SMALLEST_BITS);
+        return rounded.blend(0, isTiny);
+    }
+
+    private static final int SMALLEST_BITS = Float.floatToRawIntBits(Bfloat16.SMALLEST);
+
+    static void scaleToBfloat16(float[] x, int offset, float factor, int count) {
+        int i = 0;
+        for (; i + L <= count; i += L) {
+            roundFactor(FloatVector.fromArray(F, x, offset + i).mul(factor))
+                    .reinterpretAsFloats()
+                    .intoArray(x, offset + i);
+        }
+        for (; i < count; i++) {
+            x[offset + i] = Bfloat16.widen(Bfloat16.roundFactor(x[offset + i] * factor));
+        }
+    }
+
+    static void pairBfloat16(
+            float[] low, int lowOffset, float[] high, int highOffset, int[] pairs, int offset, int count) {
+        int i = 0;
+        for (; i + L <= count; i += L) {
+            IntVector lows = roundFactor(FloatVector.fromArray(F, low, lowOffset + i));
+            IntVector highs = roundFactor(FloatVector.fromArray(F, high, highOffset + i));
+            lows.lanewise(VectorOperators.LSHR, 16).or(highs).intoArray(pairs, offset + i);
+        }
+        for (; i < count; i++) {
+            pairs[offset + i] = Bfloat16.pair(low[lowOffset + i], high[highOffset + i]);
+        }
+    }
+
+    static void foldTileSums(float[] tileSums, int at, float factor, float[] accumulators, int count) {
+        int i = at;
+        for (; i + L <= at + count; i += L) {
+            FloatVector.fromArray(F, accumulators, i)
+                    .fma(FloatVector.broadcast(F, factor), FloatVector.fromArray(F, tileSums, i))
+                    .intoArray(accumulators, i);
+        }
+        for (; i < at + count; i++) {
+            accumulators[i] = Math.fma(accumulators[i], factor, tileSums[i]);
+        }
+    }
+
     static boolean isFinite(float[] x, int offset, int count, float[] lanes) {
         FloatVector zero0 = FloatVector.zero(F);
         FloatVector zero1 = FloatVector.zero(F);
@@ -181,6 +229,21 @@ final class VectorRows {
         }
         for (int row = firstRow; row < end; row++) {
             exponentials(scores, row * Kernels.TILE_SIZE, maxima[row]);
+        }
+        for (int row = firstRow; row < end; row++) {
+            addToLanes(scores, row, factors[row], sums);
+        }
+    }
+
+    /** In passes like {@link #foldScores}. */
+    static void foldScoresToBfloat16(
+            float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
+        int end = firstRow + numRows;
+        for (int row = firstRow; row < end; row++) {
+            factors[row] = raiseMaximum(scores, row, counts[row], maxima);
+        }
+        for (int row = firstRow; row < end; row++) {
+            exponentialsToBfloat16(scores, row * Kernels.TILE_SIZE, maxima[row]);
         }
         for (int row = firstRow; row < end; row++) {
             addToLanes(scores, row, factors[row], sums);
@@ -229,6 +292,32 @@ final class VectorRows {
         for (int p = offset; p < offset + Kernels.TILE_SIZE; p += L) {
             exp2(FloatVector.fromArray(F, scores, p).sub(maximum)).intoArray(scores, p);
         }
+    }
+
+    private static void exponentialsToBfloat16(float[] scores, int offset, float maximum) {
+        for (int p = offset; p < offset + Kernels.TILE_SIZE; p += L) {
+            exp2ToBfloat16(FloatVector.fromArray(F, scores, p).sub(maximum)).intoArray(scores, p);
+        }
+    }
+
+    /** {@link Exp2#toBfloat16}. */
+    private static FloatVector exp2ToBfloat16(FloatVector x) {
+        FloatVector rounded = x.add(Exp2.ROUNDER);
+        FloatVector f = x.sub(rounded.sub(Exp2.ROUNDER));
+        FloatVector p = FloatVector.broadcast(F, Exp2.C5);
+        p = p.fma(f, FloatVector.broadcast(F, Exp2.C4));
+        p = p.fma(f, FloatVector.broadcast(F, Exp2.C3));
+        p = p.fma(f, FloatVector.broadcast(F, Exp2.C2));
+        p = p.fma(f, FloatVector.broadcast(F, Exp2.C1));
+        p = p.fma(f, FloatVector.broadcast(F, 1f));
+        FloatVector power = rounded.reinterpretAsInts()
+                .add(127)
+                .lanewise(VectorOperators.LSHL, 23)
+                .reinterpretAsFloats();
+        IntVector bits = p.mul(power).reinterpretAsInts();
+        IntVector odd = bits.lanewise(VectorOperators.LSHR, 16).and(1);
+        IntVector result = bits.add(0x7fff).add(odd).and(0xffff0000);
+        return result.reinterpretAsFloats().blend(0f, x.compare(VectorOperators.LT, Exp2.LOWEST_FACTOR));
     }
 
     private static void addToLanes(float[] scores, int row, float factor, float[] sums) {

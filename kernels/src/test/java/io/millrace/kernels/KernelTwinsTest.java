@@ -100,7 +100,7 @@ class KernelTwinsTest {
         }
     }
 
-    /** Vector and scalar, float32 and pairs of bfloat16: four ways to the same bits. */
+    /** Vector and scalar give the same bits, and pairs of bfloat16 about what float32 gives. */
     @ParameterizedTest
     @ValueSource(ints = {8, 16, 24, 32, 48, 64, 80, 128})
     void attentionKernelsAgree(int headDim) {
@@ -113,7 +113,7 @@ class KernelTwinsTest {
             int[] pairedKeys = new int[keys.length / 2];
             int[] pairedValues = new int[values.length / 2];
             pair(keys, values, headDim, pairedKeys, pairedValues);
-            float[] queries = gaussian(random, rows * headDim, 1);
+            float[] queries = rounded(gaussian(random, rows * headDim, 1));
             int[] offsets = new int[4];
             int[] pairedOffsets = new int[4];
             for (int b = 0; b < 4; b++) {
@@ -125,16 +125,54 @@ class KernelTwinsTest {
                 counts[r] = 1 + random.nextInt(64);
             }
             Arrays.sort(counts);
-            float[][] expected = null;
-            for (Kernels kernels : new Kernels[] {scalar, vector}) {
-                float[][] floats = attend(kernels, queries, headDim, counts, new Floats(keys, values, offsets));
-                float[][] pairs =
-                        attend(kernels, queries, headDim, counts, new Pairs(pairedKeys, pairedValues, pairedOffsets));
-                expected = expected == null ? floats : expected;
-                for (int i = 0; i < expected.length; i++) {
-                    assertSameBits(expected[i], floats[i]);
-                    assertSameBits(expected[i], pairs[i]);
+            Record floats = new Floats(keys, values, offsets);
+            Record pairs = new Pairs(pairedKeys, pairedValues, pairedOffsets);
+            float[][] byFloats = attend(scalar, queries, headDim, counts, floats);
+            float[][] byPairs = attend(scalar, queries, headDim, counts, pairs);
+            float[][] vectorByFloats = attend(vector, queries, headDim, counts, floats);
+            float[][] vectorByPairs = attend(vector, queries, headDim, counts, pairs);
+            for (int i = 0; i < byFloats.length; i++) {
+                assertSameBits(byFloats[i], vectorByFloats[i]);
+                assertSameBits(byPairs[i], vectorByPairs[i]);
+                for (int j = 0; j < byFloats[i].length; j++) {
+                    assertEquals(byFloats[i][j], byPairs[i][j], 0.05 + 0.01 * Math.abs(byFloats[i][j]));
                 }
+            }
+        }
+    }
+
+    @Test
+    void weightsAreRoundedPowers() {
+        float[] scores = new float[Kernels.TILE_SIZE];
+        for (int p = 0; p < scores.length; p++) {
+            scores[p] = -0.83f * p;
+        }
+        for (Kernels kernels : new Kernels[] {scalar, vector}) {
+            float[] weights = scores.clone();
+            kernels.foldScoresToBfloat16(
+                    weights, 0, 1, new int[] {60}, new float[] {-3}, new float[Kernels.LANES], new float[1]);
+            for (int p = 0; p < weights.length; p++) {
+                double exact = Math.pow(2, scores[p]);
+                float expected = p >= 60 || scores[p] < -48 ? 0f : Bfloat16.widen(Bfloat16.round((float) exact));
+                assertEquals(expected, weights[p], expected * 0x1p-7, "position " + p);
+                assertEquals(0, Float.floatToRawIntBits(weights[p]) & 0xffff, "position " + p);
+            }
+        }
+    }
+
+    @Test
+    void tinyFactorsBecomeZero() {
+        float[] x = {0x1p-48f, 0x1.fep-49f, -0x1p-48f, -0x1p-60f, Float.MIN_VALUE, 0f, -0f, 1.5f};
+        float[] expected = {0x1p-48f, 0f, -0x1p-48f, 0f, 0f, 0f, 0f, 1.5f};
+        for (Kernels kernels : new Kernels[] {scalar, vector}) {
+            float[] padded = java.util.Arrays.copyOf(x, 19);
+            kernels.scaleToBfloat16(padded, 0, 1f, padded.length);
+            assertSameBits(java.util.Arrays.copyOf(expected, 19), padded);
+            int[] pairs = new int[19];
+            kernels.pairBfloat16(Arrays.copyOf(x, 19), 0, Arrays.copyOf(x, 19), 0, pairs, 0, 19);
+            for (int i = 0; i < 19; i++) {
+                assertEquals(padded[i], Bfloat16.low(pairs[i]));
+                assertEquals(padded[i], Bfloat16.high(pairs[i]));
             }
         }
     }
@@ -146,18 +184,16 @@ class KernelTwinsTest {
         return x;
     }
 
-    /** Blocks of [d][slot] keys and [slot][d] values as pairs. */
+    /** Blocks of [d][slot] keys and [slot][d] values as pairs; blocks follow each other without gaps. */
     private static void pair(float[] keys, float[] values, int headDim, int[] pairedKeys, int[] pairedValues) {
-        int half = headDim / 2;
         for (int i = 0; i < pairedKeys.length; i++) {
             int key = i / Kernels.BLOCK_SIZE * 2 * Kernels.BLOCK_SIZE + i % Kernels.BLOCK_SIZE;
             pairedKeys[i] = Bfloat16.pair(keys[key], keys[key + Kernels.BLOCK_SIZE]);
         }
-        for (int slots = 0; slots < values.length; slots += headDim) {
-            int block = slots / headDim / Kernels.BLOCK_SIZE * half * Kernels.BLOCK_SIZE;
-            for (int i = 0; i < half; i++) {
-                int at = block + Bfloat16.valuePair(slots / headDim % Kernels.BLOCK_SIZE, i, half);
-                pairedValues[at] = Bfloat16.pair(values[slots + i], values[slots + i + half]);
+        for (int pair = 0; pair < pairedValues.length / headDim; pair++) {
+            for (int d = 0; d < headDim; d++) {
+                int low = 2 * pair * headDim + d;
+                pairedValues[pair * headDim + d] = Bfloat16.pair(values[low], values[low + headDim]);
             }
         }
     }
@@ -176,12 +212,13 @@ class KernelTwinsTest {
         float[] sums = new float[rows * Kernels.LANES];
         float[] accumulators = new float[rows * headDim];
         float[] factors = new float[rows];
+        float[] tileSums = new float[rows * headDim];
         for (int repeat = 0; repeat < 2; repeat++) {
             if (tile instanceof Pairs pairs) {
                 kernels.scores(queries, 0, rows, headDim, pairs.keys, pairs.offsets, numBlocks, scores);
-                kernels.foldScores(scores, 0, rows, counts, maxima, sums, factors);
-                kernels.accumulate(
-                        scores, 0, rows, counts, factors, headDim, pairs.values, pairs.offsets, accumulators);
+                kernels.foldScoresToBfloat16(scores, 0, rows, counts, maxima, sums, factors);
+                kernels.accumulate(scores, 0, rows, counts, headDim, pairs.values, pairs.offsets, tileSums);
+                kernels.foldTileSums(tileSums, 0, rows, factors, headDim, accumulators);
             } else if (tile instanceof Floats floats) {
                 kernels.scores(queries, 0, rows, headDim, floats.keys, floats.offsets, 16, numBlocks, scores);
                 kernels.foldScores(scores, 0, rows, counts, maxima, sums, factors);

@@ -14,8 +14,13 @@ import java.util.Arrays;
  * <p>Built by the engine thread, then read by the compute threads. Reuses its arrays.
  */
 final class AttentionPlan {
-    /** Most query rows (tokens × heads of a group) of a piece: enough to pay for widening a tile, still in cache. */
-    private static final int MAX_ROWS = 64;
+    /** Most query rows (tokens × heads of a group) of a piece: enough to pay for moving a tile, still in cache. */
+    private static final int MAX_ROWS = 192;
+
+    /** The same where larger pieces would be too few to keep all threads busy. */
+    private static final int MAX_ROWS_OF_FEW = 64;
+
+    private static final int MANY_PIECES = 4;
 
     /** Sequences with more new tokens than this use their keys often enough by themselves. */
     private static final int MAX_SHARING_TOKENS = 16;
@@ -23,6 +28,7 @@ final class AttentionPlan {
     private static final int BLOCKS_PER_TILE = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
 
     private final int maxTokensPerPiece;
+    private final int maxTokensPerPieceOfFew;
     private final boolean sharesReads;
     private BatchInput input;
     private int numPieces;
@@ -47,7 +53,8 @@ final class AttentionPlan {
     /** @param sharesReads false plans every sequence by itself, as if nothing were shared; for measuring what sharing saves */
     AttentionPlan(int numHeadsPerGroup, boolean sharesReads) {
         this.sharesReads = sharesReads;
-        maxTokensPerPiece = Math.max(1, MAX_ROWS / numHeadsPerGroup);
+        maxTokensPerPiece = Math.max(1, Math.min(Kernels.TILE_SIZE, MAX_ROWS / numHeadsPerGroup));
+        maxTokensPerPieceOfFew = Math.max(1, Math.min(maxTokensPerPiece, MAX_ROWS_OF_FEW / numHeadsPerGroup));
     }
 
     int maxTokensPerPiece() {
@@ -184,13 +191,22 @@ final class AttentionPlan {
     }
 
     private void addPieces(int start, int s, int startTile, int stopTile, boolean last, int atLevel) {
-        for (int token = start; token < numPlanTokens; token += maxTokensPerPiece) {
+        boolean areMany = last && numPlanTokens - start >= MANY_PIECES * maxTokensPerPiece;
+        int most = areMany ? maxTokensPerPiece : maxTokensPerPieceOfFew;
+        int count;
+        for (int token = start; token < numPlanTokens; token += count) {
             growPieces();
             int piece = numPieces++;
+            count = Math.min(most, numPlanTokens - token);
+            if (areMany) {
+                // To the end of a tile, so that a piece meets only one that it sees in part.
+                int untilTile = Kernels.TILE_SIZE - input.positions()[tokens[token]] % Kernels.TILE_SIZE;
+                count = Math.min(count, untilTile);
+            }
             level[piece] = atLevel;
             sequence[piece] = s;
             firstToken[piece] = token;
-            numTokens[piece] = Math.min(maxTokensPerPiece, numPlanTokens - token);
+            numTokens[piece] = count;
             firstTile[piece] = startTile;
             int lastPosition = input.positions()[tokens[token + numTokens[piece] - 1]];
             endTile[piece] = last ? Math.min(stopTile, lastPosition / Kernels.TILE_SIZE + 1) : stopTile;

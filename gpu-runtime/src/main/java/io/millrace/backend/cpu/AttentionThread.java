@@ -7,14 +7,14 @@ import java.util.Arrays;
  * One compute thread's part in attention: folds the tiles of a piece for all of its rows together, so that a tile's keys
  * and values come from memory once for them.
  */
-final class AttentionThread {
+final class AttentionThread implements AutoCloseable {
     private static final int BLOCKS_PER_TILE = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
 
     private final Kernels kernels;
     private final KvPool pool;
     private final AttentionPlan plan;
     private final AttentionState state;
-    private final boolean isHalf;
+    private final AttentionProducts products; // null where the library cannot
     private final int headDim;
     private final int groupSize;
     private final int queryKeyValueWidth;
@@ -24,6 +24,7 @@ final class AttentionThread {
     private final float[] sums;
     private final float[] factors;
     private final float[] accumulators;
+    private final float[] tileSums;
     private final int[] counts;
     private final int[] limits;
     private final int[] keyOffsets = new int[BLOCKS_PER_TILE];
@@ -36,6 +37,7 @@ final class AttentionThread {
             KvPool pool,
             AttentionPlan plan,
             AttentionState state,
+            AttentionShapes shapes,
             int headDim,
             int groupSize,
             int queryKeyValueWidth) {
@@ -43,7 +45,6 @@ final class AttentionThread {
         this.pool = pool;
         this.plan = plan;
         this.state = state;
-        this.isHalf = pool.format() == NumberFormat.BFLOAT16;
         this.headDim = headDim;
         this.groupSize = groupSize;
         this.queryKeyValueWidth = queryKeyValueWidth;
@@ -54,6 +55,8 @@ final class AttentionThread {
         sums = new float[rows * Kernels.LANES];
         factors = new float[rows];
         accumulators = new float[rows * headDim];
+        tileSums = new float[pool.isPaired() ? rows * headDim : 0];
+        products = pool.isPaired() && shapes.areUsable() ? new AttentionProducts(shapes, rows, kernels) : null;
         counts = new int[rows];
         limits = new int[plan.maxTokensPerPiece()];
         halfScratch = new short[groupSize * headDim];
@@ -71,6 +74,9 @@ final class AttentionThread {
         int numTokens = plan.numTokens(piece);
         int head = kvHead * groupSize;
         gather(piece, numTokens, head, queryKeyValues, positions);
+        if (products != null && numTokens * groupSize >= AttentionProducts.MIN_ROWS) {
+            products.putQueries(queries, numTokens * groupSize);
+        }
         int[] table = plan.blockTable(piece);
         for (int tile = plan.firstTile(piece); tile < plan.endTile(piece); tile++) {
             foldTile(layer, tile, kvHead, numTokens, table);
@@ -113,9 +119,11 @@ final class AttentionThread {
             firstToken++;
         }
         int longest = 0;
+        int shortest = Kernels.TILE_SIZE;
         for (int i = firstToken; i < numTokens; i++) {
             int count = Math.min(Kernels.TILE_SIZE, limits[i] - start);
             longest = Math.max(longest, count);
+            shortest = Math.min(shortest, count);
             Arrays.fill(counts, i * groupSize, (i + 1) * groupSize, count);
         }
         int numBlocks = (longest + Kernels.BLOCK_SIZE - 1) / Kernels.BLOCK_SIZE;
@@ -129,14 +137,28 @@ final class AttentionThread {
         if (pool.isInt8()) {
             widen(layer, tile, kvHead, numBlocks, table);
             foldFloats(wideKeyValues, row, rows, numBlocks);
-        } else if (isHalf) {
-            int[] kv = pool.pairs(layer);
-            kernels.scores(queries, row, rows, headDim, kv, keyOffsets, numBlocks, scores);
-            kernels.foldScores(scores, row, rows, counts, maxima, sums, factors);
-            kernels.accumulate(scores, row, rows, counts, factors, headDim, kv, valueOffsets, accumulators);
+        } else if (pool.isPaired()) {
+            foldPairs(pool.pairs(layer), row, rows, numBlocks, shortest == Kernels.TILE_SIZE);
         } else {
             foldFloats(pool.floats(layer), row, rows, numBlocks);
         }
+    }
+
+    /** Where all rows see the whole tile, by products of the library if they are many: the bits are the same. */
+    private void foldPairs(int[] kv, int row, int rows, int numBlocks, boolean isWhole) {
+        boolean byProducts = isWhole && products != null && rows >= AttentionProducts.MIN_ROWS;
+        if (byProducts) {
+            products.scores(row, rows, kv, keyOffsets, scores);
+        } else {
+            kernels.scores(queries, row, rows, headDim, kv, keyOffsets, numBlocks, scores);
+        }
+        kernels.foldScoresToBfloat16(scores, row, rows, counts, maxima, sums, factors);
+        if (byProducts) {
+            products.accumulate(scores, row, rows, kv, valueOffsets, tileSums);
+        } else {
+            kernels.accumulate(scores, row, rows, counts, headDim, kv, valueOffsets, tileSums);
+        }
+        kernels.foldTileSums(tileSums, row, rows, factors, headDim, accumulators);
     }
 
     private void foldFloats(float[] kv, int row, int rows, int numBlocks) {
@@ -163,6 +185,13 @@ final class AttentionThread {
         int rowElements = groupSize * headDim;
         for (int i = 0; i < numTokens; i++) {
             output.put(plan.token(piece, i), head * headDim, accumulators, i * rowElements, rowElements, halfScratch);
+        }
+    }
+
+    @Override
+    public void close() {
+        if (products != null) {
+            products.close();
         }
     }
 }

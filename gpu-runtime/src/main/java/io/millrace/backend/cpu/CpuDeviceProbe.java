@@ -271,7 +271,7 @@ public final class CpuDeviceProbe {
         Products(int numCallers, NumberFormat format) {
             source = OneDnn.matrix(NUM_ROWS, DEPTH, format.dataType(), DEPTH, 1);
             destination = OneDnn.matrix(NUM_ROWS, WIDTH, dnnl_f32, WIDTH, 1);
-            dnnl_memory_desc any = OneDnn.matrixOfAnyLayout(DEPTH, WIDTH, format.dataType(), dnnl_format_tag_any);
+            dnnl_memory_desc any = OneDnn.matrixOfLayout(DEPTH, WIDTH, format.dataType(), dnnl_format_tag_any);
             OneDnn.check(
                     dnnl_matmul_primitive_desc_create(
                             descriptor, OneDnn.engine(), source, any, null, destination, null),

@@ -26,6 +26,8 @@ final class DecoderWeights implements AutoCloseable {
     private final PackedMatrix lmHead;
     private final Layer[] layers;
     private final List<PackedMatrix> matrices = new ArrayList<>();
+    private final Kernels kernels;
+    private AttentionShapes attentionShapes;
 
     /**
      * One decoder block.
@@ -56,6 +58,7 @@ final class DecoderWeights implements AutoCloseable {
     private DecoderWeights(ModelDirectory model, NumberFormat format, Kernels kernels) {
         this.spec = model.spec();
         this.format = format;
+        this.kernels = kernels;
         this.shapes = new MatmulShapes(format, kernels);
         this.embedding = model.weight(Weight.EMBEDDING, 0);
         this.finalNorm = vector(model, Weight.FINAL_NORM, 0);
@@ -85,6 +88,9 @@ final class DecoderWeights implements AutoCloseable {
                     "row counts whose bits differ from those of {} rows, and which are rounded up instead: {}",
                     RowCounts.ANCHOR,
                     refused);
+        }
+        if (!weights.attentionShapes.remark().isEmpty()) {
+            LOG.info(weights.attentionShapes.remark());
         }
         return weights;
     }
@@ -158,6 +164,7 @@ final class DecoderWeights implements AutoCloseable {
         }
         for (int task = worker.firstTask(1); task >= 0; task = worker.nextTask()) {
             matrices.forEach(PackedMatrix::finishPacking);
+            attentionShapes = AttentionShapes.probe(spec.headDim(), format, kernels);
         }
     }
 
@@ -181,6 +188,11 @@ final class DecoderWeights implements AutoCloseable {
         return layers[index];
     }
 
+    /** Attention's products for the model's heads. */
+    AttentionShapes attentionShapes() {
+        return attentionShapes;
+    }
+
     int maxPanelWidth() {
         int widest = 0;
         for (PackedMatrix matrix : matrices) {
@@ -199,5 +211,8 @@ final class DecoderWeights implements AutoCloseable {
         matrices.forEach(PackedMatrix::close);
         packed.close();
         shapes.close();
+        if (attentionShapes != null) {
+            attentionShapes.close();
+        }
     }
 }

@@ -13,9 +13,10 @@ import java.nio.ByteOrder;
  * KV memory of one engine: one array a layer, in Java's heap (the Vector API of JDK 17 to 25 has only arrays in common). All
  * blocks of one KV head lie together, and a block's keys lie right before its values: attention reads a sequence head by
  * head, and memory is fastest where neighbours are read in turn. Keys stand as [head dim][slot] and values as
- * [slot][head dim], so that both of attention's products read whole vectors. In bfloat16 two elements of one token share an
- * int: keys as [head dim / 2][slot] of elements (2 i, 2 i + 1), values as [head dim / 32][slot][16] of (i, i + head dim / 2).
- * Distinct slots may be written by distinct threads.
+ * [slot][head dim], so that both of attention's products read whole vectors. In bfloat16 two elements that one sum takes in
+ * turn share an int: keys as [head dim / 2][slot] of elements (2 i, 2 i + 1), values as [slot / 2][head dim] of slots (s, s + 1),
+ * which is also how the matrix library wants them. Distinct blocks may be written by distinct threads, and distinct slots
+ * too, but in bfloat16 only one of the two that share ints.
  *
  * <p>With 8 bits a number ({@link KvCacheDtype#INT8}) keys stand as [head dim][slot] and values as [slot][head dim] too, and a
  * block's scales of a head, [slot] of its keys and [slot] of its values, in an array of their own. A token is rounded when it is
@@ -166,6 +167,37 @@ final class KvPool {
         return floats[layer];
     }
 
+    /** Whether two bfloat16 elements share an int, see {@link #pairs}. */
+    boolean isPaired() {
+        return pairs != null;
+    }
+
+    /** Stores the values of an even slot and the next one of one head, where they are paired. */
+    void writeValuePair(int layer, int slot, int kvHead, float[] source, int low, int high, Kernels kernels) {
+        int value = valueOffset(slot / Kernels.BLOCK_SIZE, kvHead)
+                + Bfloat16.valuePair(slot % Kernels.BLOCK_SIZE, 0, headDim);
+        kernels.pairBfloat16(source, low, source, high, pairs[layer], value, headDim);
+    }
+
+    /** Stores one token's key of one head, where elements are paired. */
+    void writeKey(int layer, int slot, int kvHead, float[] source, int sourceKey) {
+        int[] to = pairs[layer];
+        int key = keyOffset(slot / Kernels.BLOCK_SIZE, kvHead) + slot % Kernels.BLOCK_SIZE;
+        for (int d = 0; d < headDim; d += 2, key += Kernels.BLOCK_SIZE) {
+            to[key] = Bfloat16.pair(source[sourceKey + d], source[sourceKey + d + 1]);
+        }
+    }
+
+    /** Stores one token's value of one head, where two slots are paired; the other slot's stay. */
+    void writeValue(int layer, int slot, int kvHead, float[] source, int sourceValue) {
+        int[] to = pairs[layer];
+        int value = valueOffset(slot / Kernels.BLOCK_SIZE, kvHead)
+                + Bfloat16.valuePair(slot % Kernels.BLOCK_SIZE, 0, headDim);
+        for (int d = 0; d < headDim; d++) {
+            to[value + d] = Bfloat16.withSlot(to[value + d], slot, source[sourceValue + d]);
+        }
+    }
+
     /** Stores one token's key and value of one head. */
     void write(int layer, int slot, int kvHead, float[] source, int sourceKey, int sourceValue) {
         int block = slot / Kernels.BLOCK_SIZE;
@@ -177,14 +209,8 @@ final class KvPool {
             writeInt8(layer, scale, source, sourceKey, key, Kernels.BLOCK_SIZE);
             writeInt8(layer, scale + Kernels.BLOCK_SIZE, source, sourceValue, value + slotInBlock * headDim, 1);
         } else if (format == NumberFormat.BFLOAT16) {
-            int[] to = pairs[layer];
-            int half = headDim / 2;
-            for (int i = 0; i < half; i++) {
-                int d = sourceKey + 2 * i;
-                to[key + i * Kernels.BLOCK_SIZE] = Bfloat16.pair(source[d], source[d + 1]);
-                to[value + Bfloat16.valuePair(slotInBlock, i, half)] =
-                        Bfloat16.pair(source[sourceValue + i], source[sourceValue + half + i]);
-            }
+            writeKey(layer, slot, kvHead, source, sourceKey);
+            writeValue(layer, slot, kvHead, source, sourceValue);
         } else {
             float[] to = floats[layer];
             for (int d = 0; d < headDim; d++) {
@@ -264,17 +290,21 @@ final class KvPool {
         }
         int[] from = pairs[layer];
         int value = valueOffset(block, kvHead);
-        int half = headDim / 2;
-        for (int slot = 0; slot < Kernels.BLOCK_SIZE; slot++) {
+        for (int slot = 0; slot < Kernels.BLOCK_SIZE; slot += 2) {
             int unitKey = slot;
+            for (int i = 0; i < headDim / 2; i++, unitKey += 2 * Kernels.BLOCK_SIZE) {
+                int first = from[key + i * Kernels.BLOCK_SIZE + slot];
+                int second = from[key + i * Kernels.BLOCK_SIZE + slot + 1];
+                unit[unitKey] = Bfloat16.low(first);
+                unit[unitKey + 1] = Bfloat16.low(second);
+                unit[unitKey + Kernels.BLOCK_SIZE] = Bfloat16.high(first);
+                unit[unitKey + Kernels.BLOCK_SIZE + 1] = Bfloat16.high(second);
+            }
             int unitValue = (Kernels.BLOCK_SIZE + slot) * headDim;
-            for (int i = 0; i < half; i++, unitKey += 2 * Kernels.BLOCK_SIZE) {
-                int keys = from[key + i * Kernels.BLOCK_SIZE + slot];
-                unit[unitKey] = Bfloat16.low(keys);
-                unit[unitKey + Kernels.BLOCK_SIZE] = Bfloat16.high(keys);
-                int values = from[value + Bfloat16.valuePair(slot, i, half)];
-                unit[unitValue + i] = Bfloat16.low(values);
-                unit[unitValue + half + i] = Bfloat16.high(values);
+            for (int d = 0; d < headDim; d++) {
+                int both = from[value + Bfloat16.valuePair(slot, d, headDim)];
+                unit[unitValue + d] = Bfloat16.low(both);
+                unit[unitValue + headDim + d] = Bfloat16.high(both);
             }
         }
     }
@@ -313,15 +343,17 @@ final class KvPool {
         }
         int[] to = pairs[layer];
         int value = valueOffset(block, kvHead);
-        int half = headDim / 2;
-        for (int slot = 0; slot < Kernels.BLOCK_SIZE; slot++) {
+        for (int slot = 0; slot < Kernels.BLOCK_SIZE; slot += 2) {
             int unitKey = slot;
+            for (int i = 0; i < headDim / 2; i++, unitKey += 2 * Kernels.BLOCK_SIZE) {
+                int at = key + i * Kernels.BLOCK_SIZE + slot;
+                to[at] = Bfloat16.pair(unit[unitKey], unit[unitKey + Kernels.BLOCK_SIZE]);
+                to[at + 1] = Bfloat16.pair(unit[unitKey + 1], unit[unitKey + Kernels.BLOCK_SIZE + 1]);
+            }
             int unitValue = (Kernels.BLOCK_SIZE + slot) * headDim;
-            for (int i = 0; i < half; i++, unitKey += 2 * Kernels.BLOCK_SIZE) {
-                to[key + i * Kernels.BLOCK_SIZE + slot] =
-                        Bfloat16.pair(unit[unitKey], unit[unitKey + Kernels.BLOCK_SIZE]);
-                to[value + Bfloat16.valuePair(slot, i, half)] =
-                        Bfloat16.pair(unit[unitValue + i], unit[unitValue + half + i]);
+            for (int d = 0; d < headDim; d++) {
+                to[value + Bfloat16.valuePair(slot, d, headDim)] =
+                        Bfloat16.pair(unit[unitValue + d], unit[unitValue + headDim + d]);
             }
         }
     }

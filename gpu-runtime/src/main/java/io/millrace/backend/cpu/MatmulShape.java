@@ -32,11 +32,21 @@ final class MatmulShape implements AutoCloseable {
     private final dnnl_memory_desc[] scratchpads = new dnnl_memory_desc[RowCounts.CANDIDATES.length];
     private volatile RowCounts rowCounts;
 
+    /** Panels in the layout that the library prefers. */
     MatmulShape(int depth, int width, NumberFormat format) {
+        this(depth, width, format, dnnl_format_tag_any);
+    }
+
+    /**
+     * Panels in a layout of one's own.
+     *
+     * @throws IllegalStateException if the library has no product for it
+     */
+    MatmulShape(int depth, int width, NumberFormat format, int layoutTag) {
         this.depth = depth;
         this.width = width;
         this.format = format;
-        dnnl_memory_desc any = OneDnn.matrixOfAnyLayout(depth, width, format.dataType(), dnnl_format_tag_any);
+        dnnl_memory_desc any = OneDnn.matrixOfLayout(depth, width, format.dataType(), layoutTag);
         dnnl_primitive_desc descriptor = describe(RowCounts.ANCHOR, any);
         packedLayout = cloneOf(dnnl_primitive_desc_query_md(descriptor, dnnl_query_weights_md, 0));
         packedBytes = dnnl_memory_desc_get_size(packedLayout);

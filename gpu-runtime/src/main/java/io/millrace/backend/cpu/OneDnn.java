@@ -130,10 +130,10 @@ final class OneDnn {
         return result;
     }
 
-    static dnnl_memory_desc matrixOfAnyLayout(long rows, long columns, int dataType, int anyTag) {
+    static dnnl_memory_desc matrixOfLayout(long rows, long columns, int dataType, int layoutTag) {
         dnnl_memory_desc result = new dnnl_memory_desc();
         long[] dimensions = {rows, columns};
-        check(dnnl_memory_desc_create_with_tag(result, 2, dimensions, dataType, anyTag), "describe a matrix");
+        check(dnnl_memory_desc_create_with_tag(result, 2, dimensions, dataType, layoutTag), "describe a matrix");
         return result;
     }
 

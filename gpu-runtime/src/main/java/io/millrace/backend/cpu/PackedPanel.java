@@ -18,7 +18,10 @@ import org.bytedeco.dnnl.dnnl_primitive;
 import org.bytedeco.dnnl.dnnl_primitive_desc;
 import org.bytedeco.dnnl.dnnl_stream;
 
-/** Some neighbouring columns of a weight matrix in oneDNN's packed layout. Read-only after packing; any thread. */
+/**
+ * The right operand of a product in oneDNN's packed layout: some neighbouring columns of a weight matrix, read-only after
+ * packing and for any thread, or a tile of keys or values.
+ */
 final class PackedPanel implements AutoCloseable {
     private final MatmulShape shape;
     private final dnnl_memory memory;
@@ -56,6 +59,15 @@ final class PackedPanel implements AutoCloseable {
         dnnl_primitive_desc_destroy(descriptor);
         dnnl_memory_destroy(source);
         dnnl_memory_desc_destroy(plain);
+    }
+
+    /** A panel that the caller fills, in the shape's layout. */
+    PackedPanel(MatmulShape shape, NativeBuffer panel) {
+        this.shape = shape;
+        this.memory = new dnnl_memory();
+        OneDnn.check(
+                dnnl_memory_create(memory, shape.packedLayout(), OneDnn.engine(), panel.pointerAt(0)),
+                "describe a panel");
     }
 
     MatmulShape shape() {

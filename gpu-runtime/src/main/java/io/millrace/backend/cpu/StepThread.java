@@ -61,6 +61,7 @@ final class StepThread implements AutoCloseable {
                 step.pool,
                 step.plan,
                 step.attentionState,
+                step.weights.attentionShapes(),
                 spec.headDim(),
                 spec.numQueryHeadsPerKvHead(),
                 step.queryKeyValueWidth);
@@ -137,7 +138,7 @@ final class StepThread implements AutoCloseable {
             multiply(step.normed, 0, rows, layer.queryKeyValue(), storeQueryKeyValue);
             for (int task = worker.firstTask(rowTasks(rows)); task >= 0; task = worker.nextTask()) {
                 for (int r = task * ROWS_PER_TASK; r < endOfTask(task, rows); r++) {
-                    rotateAndStore(input, layerIndex, sliceStart + r);
+                    rotateAndStore(input, layerIndex, sliceStart + r, sliceStart + rows);
                 }
             }
         }
@@ -156,7 +157,7 @@ final class StepThread implements AutoCloseable {
         timer.other();
     }
 
-    private void rotateAndStore(BatchInput input, int layerIndex, int token) {
+    private void rotateAndStore(BatchInput input, int layerIndex, int token, int sliceEnd) {
         float[] all = step.queryKeyValues;
         int start = token * step.queryKeyValueWidth;
         int headDim = spec.headDim();
@@ -166,12 +167,38 @@ final class StepThread implements AutoCloseable {
         for (int head = 0; head < numRotated; head++) {
             kernels.rotate(all, start + head * headDim, step.rope.cos(), step.rope.sin(), position * half, half);
         }
-        kernels.scale(all, start, queryScale, spec.numQueryHeads() * headDim);
         int keys = start + spec.numQueryHeads() * headDim;
         int values = keys + spec.numKvHeads() * headDim;
+        if (step.pool.isPaired()) {
+            kernels.scaleToBfloat16(all, start, queryScale, spec.numQueryHeads() * headDim);
+            storePaired(input, layerIndex, token, sliceEnd, keys, values);
+            return;
+        }
+        kernels.scale(all, start, queryScale, spec.numQueryHeads() * headDim);
         int slot = input.slotMapping()[token];
         for (int head = 0; head < spec.numKvHeads(); head++) {
             step.pool.write(layerIndex, slot, head, all, keys + head * headDim, values + head * headDim);
+        }
+    }
+
+    /** The values of two slots that share ints are written together, by the first one's thread, if both are in the slice. */
+    private void storePaired(BatchInput input, int layerIndex, int token, int sliceEnd, int keys, int values) {
+        int[] slots = input.slotMapping();
+        int slot = slots[token];
+        boolean isSecond = slot % 2 != 0;
+        boolean followsFirst = isSecond && token > sliceStart && slots[token - 1] == slot - 1;
+        boolean leadsSecond = !isSecond && token + 1 < sliceEnd && slots[token + 1] == slot + 1;
+        float[] all = step.queryKeyValues;
+        for (int head = 0; head < spec.numKvHeads(); head++) {
+            int offset = head * spec.headDim();
+            step.pool.writeKey(layerIndex, slot, head, all, keys + offset);
+            if (leadsSecond) {
+                int low = values + offset;
+                int high = low + step.queryKeyValueWidth;
+                step.pool.writeValuePair(layerIndex, slot, head, all, low, high, kernels);
+            } else if (!followsFirst) {
+                step.pool.writeValue(layerIndex, slot, head, all, values + offset);
+            }
         }
     }
 
@@ -350,5 +377,6 @@ final class StepThread implements AutoCloseable {
     @Override
     public void close() {
         products.close();
+        attention.close();
     }
 }

@@ -104,12 +104,11 @@ class CpuKvTransferTest {
         byte[] bytes = export(kv, new int[] {2, 4}, KvFormat.AS_COMPUTED);
         int size = format.bytes();
         int unit = ((1 * 2 + 1) * SPEC.numKvHeads() + 1) * kv.layout().unitBytes(KvFormat.AS_COMPUTED);
-        int half = headDim / 2;
         boolean isHalf = format == NumberFormat.BFLOAT16;
         int key = unit + (isHalf ? 4 * (5 / 2 * 16 + 9) + 2 : 4 * (5 * 16 + 9));
-        int pair = Bfloat16.valuePair(9, 6 % half, half);
+        int pair = Bfloat16.valuePair(9, 6, headDim);
         int values = unit + 16 * headDim * size;
-        int value = values + (isHalf ? 4 * pair + 2 * (6 / half) : 4 * (9 * headDim + 6));
+        int value = values + (isHalf ? 4 * pair + 2 * (9 % 2) : 4 * (9 * headDim + 6));
         byte[] expected = new byte[bytes.length];
         expected[key + size - 2] = (byte) 0xc0;
         expected[key + size - 1] = 0x3f;

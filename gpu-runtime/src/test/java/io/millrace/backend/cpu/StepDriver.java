@@ -132,15 +132,16 @@ final class StepDriver implements AutoCloseable {
                     int block = sequence.table[position / 16];
                     int key = pool.keyOffset(block, head) + position % 16;
                     int value = pool.valueOffset(block, head);
-                    boolean isHalf = pool.format() == NumberFormat.BFLOAT16;
-                    int half = headDim / 2;
-                    for (int i = 0; i < (isHalf ? half : headDim); i++) {
-                        if (isHalf) {
-                            bits.add(pool.pairs(layer)[key + i * 16]);
-                            bits.add(pool.pairs(layer)[value + Bfloat16.valuePair(position % 16, i, half)]);
+                    for (int d = 0; d < headDim; d++) {
+                        if (pool.isPaired()) {
+                            if (d % 2 == 0) {
+                                bits.add(pool.pairs(layer)[key + d / 2 * 16]);
+                            }
+                            int pair = pool.pairs(layer)[value + Bfloat16.valuePair(position % 16, d, headDim)];
+                            bits.add(position % 2 == 0 ? pair << 16 : pair & 0xffff0000);
                         } else {
-                            bits.add(floatBits(pool.floats(layer)[key + i * 16]));
-                            bits.add(floatBits(pool.floats(layer)[value + position % 16 * headDim + i]));
+                            bits.add(floatBits(pool.floats(layer)[key + d * 16]));
+                            bits.add(floatBits(pool.floats(layer)[value + position % 16 * headDim + d]));
                         }
                     }
                 }

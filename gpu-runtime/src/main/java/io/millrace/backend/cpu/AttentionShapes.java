@@ -1,0 +1,111 @@
+package io.millrace.backend.cpu;
+
+import static org.bytedeco.dnnl.global.dnnl.dnnl_BA16a16b2a;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_BA16a32b2a;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_BA16a48b2a;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_BA16a64b2a;
+
+import io.millrace.kernels.Kernels;
+
+/**
+ * The two products of attention over one tile as the matrix library computes them: bfloat16 queries with keys, [rows][head
+ * dim] × [head dim][tile], and weights with values, [rows][tile] × [tile][head dim]. Usable only where they give exactly the
+ * bits of {@link Kernels}, which is tried when a model is loaded: AVX-512's VDPBF16PS adds the odd product of a pair, then
+ * the even one, each rounded, and the kernels do as it does. Other instructions (AMX) add in another order; there the
+ * kernels do all the work. Thread-safe after the probe.
+ */
+final class AttentionShapes implements AutoCloseable {
+    private final int headDim;
+    private final int valueBlockWidth;
+    private final String remark;
+    private MatmulShape keys;
+    private MatmulShape values;
+    private RowCounts rowCounts;
+
+    private AttentionShapes(int headDim, NumberFormat format, Kernels kernels) {
+        this.headDim = headDim;
+        this.valueBlockWidth = headDim % 64 == 0 ? 64 : headDim % 48 == 0 ? 48 : 32;
+        this.remark = format == NumberFormat.BFLOAT16 ? tryOut(kernels) : "";
+    }
+
+    /** Tries the products out, on the calling compute thread. */
+    static AttentionShapes probe(int headDim, NumberFormat format, Kernels kernels) {
+        return new AttentionShapes(headDim, format, kernels);
+    }
+
+    private String tryOut(Kernels kernels) {
+        String slow = "attention's products go through Millrace's own kernels, which take two to three times as long: ";
+        if (headDim % 32 != 0) {
+            return slow + "the matrix library wants heads of a multiple of 32 elements, the model's have " + headDim;
+        }
+        if (!OneDnn.hasBfloat16()) {
+            return slow + "this CPU does not multiply bfloat16 natively";
+        }
+        try {
+            keys = new MatmulShape(headDim, Kernels.TILE_SIZE, NumberFormat.BFLOAT16, dnnl_BA16a16b2a);
+            values = new MatmulShape(Kernels.TILE_SIZE, headDim, NumberFormat.BFLOAT16, valueLayout());
+        } catch (IllegalStateException e) {
+            close();
+            return slow + e.getMessage();
+        }
+        rowCounts = new AttentionProbe(this, kernels).probe();
+        if (rowCounts == null) {
+            close();
+            return slow + "on this CPU (" + OneDnn.instructionSet() + ") the matrix library's have other bits;"
+                    + " ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 selects instructions whose bits agree, if the CPU has them,"
+                    + " for weights too";
+        }
+        return "";
+    }
+
+    private int valueLayout() {
+        return switch (valueBlockWidth) {
+            case 64 -> dnnl_BA16a64b2a;
+            case 48 -> dnnl_BA16a48b2a;
+            default -> dnnl_BA16a32b2a;
+        };
+    }
+
+    /** Why they are not usable; empty where they are, or where nobody wants them. */
+    String remark() {
+        return remark;
+    }
+
+    boolean areUsable() {
+        return rowCounts != null;
+    }
+
+    int headDim() {
+        return headDim;
+    }
+
+    /** Columns that lie together in a panel of values. */
+    int valueBlockWidth() {
+        return valueBlockWidth;
+    }
+
+    MatmulShape keys() {
+        return keys;
+    }
+
+    MatmulShape values() {
+        return values;
+    }
+
+    /** Row counts at which both products give the kernels' bits. */
+    RowCounts rowCounts() {
+        return rowCounts;
+    }
+
+    @Override
+    public void close() {
+        if (keys != null) {
+            keys.close();
+            keys = null;
+        }
+        if (values != null) {
+            values.close();
+            values = null;
+        }
+    }
+}
