@@ -38,13 +38,6 @@ public final class Bfloat16 {
         return Float.intBitsToFloat(pair & 0xffff0000);
     }
 
-    /** A pair of two slots' elements with one of them, as {@link #roundFactor} rounds it, put in. */
-    public static int withSlot(int pair, int slot, float value) {
-        return slot % 2 == 0
-                ? (pair & 0xffff0000) | (roundFactor(value) & 0xffff)
-                : (pair & 0xffff) | (roundFactor(value) << 16);
-    }
-
     /** Where element d of a slot's value stands within a block's pairs of values; an even slot has the low half. */
     public static int valuePair(int slot, int d, int headDim) {
         return slot / 2 * headDim + d;

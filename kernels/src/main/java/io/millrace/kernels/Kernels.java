@@ -45,7 +45,7 @@ public interface Kernels {
     /** x[i] = x[i] × factor, rounded to bfloat16 as {@link Bfloat16#roundFactor} does, and widened again. */
     void scaleToBfloat16(float[] x, int offset, float factor, int count);
 
-    /** Pairs of bfloat16 factors: pairs[i] = low[i] in the low half, high[i] in the high half. */
+    /** Pairs numbers that {@link #scaleToBfloat16} left: pairs[i] = low[i] in the low half, high[i] in the high half. */
     void pairBfloat16(float[] low, int lowOffset, float[] high, int highOffset, int[] pairs, int offset, int count);
 
     /** Whether no element is NaN or infinite. */

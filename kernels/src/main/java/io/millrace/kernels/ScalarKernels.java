@@ -82,7 +82,8 @@ public final class ScalarKernels implements Kernels {
     public void pairBfloat16(
             float[] low, int lowOffset, float[] high, int highOffset, int[] pairs, int offset, int count) {
         for (int i = 0; i < count; i++) {
-            pairs[offset + i] = Bfloat16.pair(low[lowOffset + i], high[highOffset + i]);
+            pairs[offset + i] =
+                    Float.floatToRawIntBits(low[lowOffset + i]) >>> 16 | Float.floatToRawIntBits(high[highOffset + i]);
         }
     }
 

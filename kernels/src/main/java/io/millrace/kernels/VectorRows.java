@@ -150,23 +150,14 @@ final class VectorRows {
         }
     }
 
-    /** Rounds to bfloat16 in the upper halves, lower ones 0; magnitudes below {@link Bfloat16#SMALLEST} become 0. */
-    private static IntVector roundFactor(FloatVector x) {
-        IntVector bits = x.reinterpretAsInts();
-        IntVector odd = bits.lanewise(VectorOperators.LSHR, 16).and(1);
-        IntVector rounded = bits.add(0x7fff).add(odd).and(0xffff0000);
-        VectorMask<Integer> isTiny = bits.and(Integer.MAX_VALUE).compare(VectorOperators.LT, SMALLEST_BITS);
-        return rounded.blend(0, isTiny);
-    }
-
-    private static final int SMALLEST_BITS = Float.floatToRawIntBits(Bfloat16.SMALLEST);
-
     static void scaleToBfloat16(float[] x, int offset, float factor, int count) {
         int i = 0;
         for (; i + L <= count; i += L) {
-            roundFactor(FloatVector.fromArray(F, x, offset + i).mul(factor))
-                    .reinterpretAsFloats()
-                    .intoArray(x, offset + i);
+            FloatVector y = FloatVector.fromArray(F, x, offset + i).mul(factor);
+            y = y.blend(0f, y.abs().compare(VectorOperators.LT, Bfloat16.SMALLEST));
+            IntVector bits = y.reinterpretAsInts();
+            IntVector odd = bits.lanewise(VectorOperators.LSHR, 16).and(1);
+            bits.add(0x7fff).add(odd).and(0xffff0000).reinterpretAsFloats().intoArray(x, offset + i);
         }
         for (; i < count; i++) {
             x[offset + i] = Bfloat16.widen(Bfloat16.roundFactor(x[offset + i] * factor));
@@ -177,12 +168,13 @@ final class VectorRows {
             float[] low, int lowOffset, float[] high, int highOffset, int[] pairs, int offset, int count) {
         int i = 0;
         for (; i + L <= count; i += L) {
-            IntVector lows = roundFactor(FloatVector.fromArray(F, low, lowOffset + i));
-            IntVector highs = roundFactor(FloatVector.fromArray(F, high, highOffset + i));
+            IntVector lows = FloatVector.fromArray(F, low, lowOffset + i).reinterpretAsInts();
+            IntVector highs = FloatVector.fromArray(F, high, highOffset + i).reinterpretAsInts();
             lows.lanewise(VectorOperators.LSHR, 16).or(highs).intoArray(pairs, offset + i);
         }
         for (; i < count; i++) {
-            pairs[offset + i] = Bfloat16.pair(low[lowOffset + i], high[highOffset + i]);
+            pairs[offset + i] =
+                    Float.floatToRawIntBits(low[lowOffset + i]) >>> 16 | Float.floatToRawIntBits(high[highOffset + i]);
         }
     }
 

@@ -169,7 +169,7 @@ class KernelTwinsTest {
             kernels.scaleToBfloat16(padded, 0, 1f, padded.length);
             assertSameBits(java.util.Arrays.copyOf(expected, 19), padded);
             int[] pairs = new int[19];
-            kernels.pairBfloat16(Arrays.copyOf(x, 19), 0, Arrays.copyOf(x, 19), 0, pairs, 0, 19);
+            kernels.pairBfloat16(padded, 0, padded, 0, pairs, 0, 19);
             for (int i = 0; i < 19; i++) {
                 assertEquals(padded[i], Bfloat16.low(pairs[i]));
                 assertEquals(padded[i], Bfloat16.high(pairs[i]));

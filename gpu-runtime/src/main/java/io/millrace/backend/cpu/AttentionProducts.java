@@ -10,7 +10,7 @@ import java.nio.IntBuffer;
  */
 final class AttentionProducts implements AutoCloseable {
     /** Below this, copying a tile takes longer than the kernels need for it. */
-    static final int MIN_ROWS = 8;
+    static final int MIN_ROWS = 32;
 
     private final AttentionShapes shapes;
     private final RowCounts rowCounts;

@@ -172,33 +172,36 @@ final class KvPool {
         return pairs != null;
     }
 
-    /** Stores the values of an even slot and the next one of one head, where they are paired. */
+    /** Stores the values of an even slot and the next one of one head, where they are paired; rounded to bfloat16 before. */
     void writeValuePair(int layer, int slot, int kvHead, float[] source, int low, int high, Kernels kernels) {
         int value = valueOffset(slot / Kernels.BLOCK_SIZE, kvHead)
                 + Bfloat16.valuePair(slot % Kernels.BLOCK_SIZE, 0, headDim);
         kernels.pairBfloat16(source, low, source, high, pairs[layer], value, headDim);
     }
 
-    /** Stores one token's key of one head, where elements are paired. */
+    /** Stores one token's key of one head, where elements are paired; rounded to bfloat16 before. */
     void writeKey(int layer, int slot, int kvHead, float[] source, int sourceKey) {
         int[] to = pairs[layer];
         int key = keyOffset(slot / Kernels.BLOCK_SIZE, kvHead) + slot % Kernels.BLOCK_SIZE;
         for (int d = 0; d < headDim; d += 2, key += Kernels.BLOCK_SIZE) {
-            to[key] = Bfloat16.pair(source[sourceKey + d], source[sourceKey + d + 1]);
+            to[key] = Float.floatToRawIntBits(source[sourceKey + d]) >>> 16
+                    | Float.floatToRawIntBits(source[sourceKey + d + 1]);
         }
     }
 
-    /** Stores one token's value of one head, where two slots are paired; the other slot's stay. */
+    /** Stores one token's value of one head, where two slots are paired; the other slot's stay. Rounded before. */
     void writeValue(int layer, int slot, int kvHead, float[] source, int sourceValue) {
         int[] to = pairs[layer];
         int value = valueOffset(slot / Kernels.BLOCK_SIZE, kvHead)
                 + Bfloat16.valuePair(slot % Kernels.BLOCK_SIZE, 0, headDim);
         for (int d = 0; d < headDim; d++) {
-            to[value + d] = Bfloat16.withSlot(to[value + d], slot, source[sourceValue + d]);
+            int bits = Float.floatToRawIntBits(source[sourceValue + d]);
+            to[value + d] =
+                    slot % 2 == 0 ? (to[value + d] & 0xffff0000) | bits >>> 16 : (to[value + d] & 0xffff) | bits;
         }
     }
 
-    /** Stores one token's key and value of one head. */
+    /** Stores one token's key and value of one head; where they are paired, rounded to bfloat16 before. */
     void write(int layer, int slot, int kvHead, float[] source, int sourceKey, int sourceValue) {
         int block = slot / Kernels.BLOCK_SIZE;
         int slotInBlock = slot % Kernels.BLOCK_SIZE;

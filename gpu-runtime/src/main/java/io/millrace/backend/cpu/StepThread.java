@@ -33,6 +33,7 @@ final class StepThread implements AutoCloseable {
     private final float[] row;
     private final float[] part; // of a product
     private final short[] halfScratch;
+    private final float[] valuePair;
     private int[] chunkStart = new int[16];
     private int[] chunkCandidate = new int[16];
     private final Epilogue storeQueryKeyValue = this::storeQueryKeyValue;
@@ -71,6 +72,7 @@ final class StepThread implements AutoCloseable {
         this.row = new float[scratch];
         this.part = new float[Math.max(EPILOGUE_ELEMENTS, step.weights.maxPanelWidth())];
         this.halfScratch = new short[scratch];
+        this.valuePair = new float[2 * spec.numKvHeads() * spec.headDim()];
     }
 
     /** Runs this thread's part of the step that was begun. */
@@ -171,6 +173,7 @@ final class StepThread implements AutoCloseable {
         int values = keys + spec.numKvHeads() * headDim;
         if (step.pool.isPaired()) {
             kernels.scaleToBfloat16(all, start, queryScale, spec.numQueryHeads() * headDim);
+            kernels.scaleToBfloat16(all, keys, 1f, spec.numKvHeads() * headDim);
             storePaired(input, layerIndex, token, sliceEnd, keys, values);
             return;
         }
@@ -181,23 +184,32 @@ final class StepThread implements AutoCloseable {
         }
     }
 
-    /** The values of two slots that share ints are written together, by the first one's thread, if both are in the slice. */
+    /**
+     * The values of two slots that share ints are written together, by the first one's thread, if both are in the slice.
+     * Queries and keys have been rounded.
+     */
     private void storePaired(BatchInput input, int layerIndex, int token, int sliceEnd, int keys, int values) {
         int[] slots = input.slotMapping();
         int slot = slots[token];
         boolean isSecond = slot % 2 != 0;
         boolean followsFirst = isSecond && token > sliceStart && slots[token - 1] == slot - 1;
         boolean leadsSecond = !isSecond && token + 1 < sliceEnd && slots[token + 1] == slot + 1;
-        float[] all = step.queryKeyValues;
+        int width = spec.numKvHeads() * spec.headDim();
+        if (!followsFirst) {
+            // Rounded in a copy: another thread may be reading them too.
+            System.arraycopy(step.queryKeyValues, values, valuePair, 0, width);
+            if (leadsSecond) {
+                System.arraycopy(step.queryKeyValues, values + step.queryKeyValueWidth, valuePair, width, width);
+            }
+            kernels.scaleToBfloat16(valuePair, 0, 1f, leadsSecond ? 2 * width : width);
+        }
         for (int head = 0; head < spec.numKvHeads(); head++) {
             int offset = head * spec.headDim();
-            step.pool.writeKey(layerIndex, slot, head, all, keys + offset);
+            step.pool.writeKey(layerIndex, slot, head, step.queryKeyValues, keys + offset);
             if (leadsSecond) {
-                int low = values + offset;
-                int high = low + step.queryKeyValueWidth;
-                step.pool.writeValuePair(layerIndex, slot, head, all, low, high, kernels);
+                step.pool.writeValuePair(layerIndex, slot, head, valuePair, offset, width + offset, kernels);
             } else if (!followsFirst) {
-                step.pool.writeValue(layerIndex, slot, head, all, values + offset);
+                step.pool.writeValue(layerIndex, slot, head, valuePair, offset);
             }
         }
     }
