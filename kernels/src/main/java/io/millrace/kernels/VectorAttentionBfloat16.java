@@ -334,39 +334,39 @@ final class VectorAttentionBfloat16 {
                 }
             }
             for (int r = row; r < row + group; r++) {
-                accumulateEnd(values, valueOffsets, d, headDim, weights, r, counts[r], tileSums);
+                if (d < headDim) {
+                    accumulateColumns(values, valueOffsets, d, headDim, weights, r, counts[r] / 2, tileSums);
+                }
+                if (counts[r] % 2 != 0) {
+                    int last = counts[r] - 1;
+                    int at = valueOffsets[last >> 4] + (last & 15) / 2 * headDim;
+                    accumulateLast(values, at, weights[r * TILE_SIZE + last], headDim, tileSums, r * headDim);
+                }
             }
         }
     }
 
-    /** Where a pair of positions begins within the values. */
-    private static int pairOffset(int[] valueOffsets, int pair, int headDim) {
-        return valueOffsets[pair >> 3] + (pair & 7) * headDim;
-    }
-
-    /** Columns that no two vectors cover, and the last position of an odd number of them. */
-    private static void accumulateEnd(
-            int[] values, int[] valueOffsets, int from, int headDim, float[] w, int row, int count, float[] sums) {
-        int a = row * headDim;
-        int numPairs = count / 2;
+    /** Columns that no two vectors cover. */
+    private static void accumulateColumns(
+            int[] values, int[] valueOffsets, int from, int headDim, float[] w, int row, int numPairs, float[] sums) {
         for (int d = from; d < headDim; d++) {
-            float sum = sums[a + d];
+            float sum = sums[row * headDim + d];
             for (int pair = 0; pair < numPairs; pair++) {
-                int both = values[pairOffset(valueOffsets, pair, headDim) + d];
+                int both = values[valueOffsets[pair >> 3] + (pair & 7) * headDim + d];
                 sum = Math.fma(w[row * TILE_SIZE + 2 * pair + 1], Bfloat16.high(both), sum);
                 sum = Math.fma(w[row * TILE_SIZE + 2 * pair], Bfloat16.low(both), sum);
             }
-            sums[a + d] = sum;
+            sums[row * headDim + d] = sum;
         }
-        if (count % 2 == 0) {
-            return;
-        }
-        int at = pairOffset(valueOffsets, numPairs, headDim);
-        float weight = w[row * TILE_SIZE + count - 1];
+    }
+
+    /** The last position of an odd number of them. */
+    private static void accumulateLast(int[] values, int at, float weight, int headDim, float[] sums, int a) {
         int d = 0;
         for (; d + L <= headDim; d += L) {
-            FloatVector.broadcast(F, weight)
-                    .fma(low(IntVector.fromArray(I, values, at + d)), FloatVector.fromArray(F, sums, a + d))
+            FloatVector sum = FloatVector.fromArray(F, sums, a + d);
+            low(IntVector.fromArray(I, values, at + d))
+                    .fma(FloatVector.broadcast(F, weight), sum)
                     .intoArray(sums, a + d);
         }
         for (; d < headDim; d++) {

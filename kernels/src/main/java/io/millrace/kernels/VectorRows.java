@@ -248,35 +248,33 @@ final class VectorRows {
             scores[offset + p] = Float.NEGATIVE_INFINITY;
         }
         float oldMaximum = maxima[row];
-        if (!anyExceeds(scores, offset, oldMaximum)) {
+        FloatVector highest = highest(scores, offset);
+        if (!highest.compare(VectorOperators.GT, oldMaximum).anyTrue()) {
             return 1f;
         }
-        float maximum = maximum(scores, offset);
-        maxima[row] = maximum;
-        return Exp2.of(oldMaximum - maximum);
-    }
-
-    private static boolean anyExceeds(float[] scores, int offset, float limit) {
-        return highest(scores, offset).compare(VectorOperators.GT, limit).anyTrue();
-    }
-
-    /** By way of integers in the order of floats: their maximum over lanes is a single instruction. */
-    private static float maximum(float[] scores, int offset) {
-        IntVector bits = highest(scores, offset).reinterpretAsInts();
+        // By way of integers in the order of floats: their maximum over lanes is a single instruction.
+        IntVector bits = highest.reinterpretAsInts();
         IntVector ordered = bits.lanewise(
                 VectorOperators.XOR, bits.lanewise(VectorOperators.ASHR, 31).and(Integer.MAX_VALUE));
         int maximum = ordered.reduceLanes(VectorOperators.MAX);
-        return Float.intBitsToFloat(maximum ^ ((maximum >> 31) & Integer.MAX_VALUE));
+        maxima[row] = Float.intBitsToFloat(maximum ^ ((maximum >> 31) & Integer.MAX_VALUE));
+        return Exp2.of(oldMaximum - maxima[row]);
     }
 
-    /** Each lane's largest score of a tile. */
+    /** Each lane's largest score of a tile. Without a loop, around which C2 sometimes boxes. */
     private static FloatVector highest(float[] scores, int offset) {
-        FloatVector highest = FloatVector.fromArray(F, scores, offset);
-        for (int p = L; p < Kernels.TILE_SIZE; p += L) {
-            FloatVector next = FloatVector.fromArray(F, scores, offset + p);
-            highest = highest.blend(next, next.compare(VectorOperators.GT, highest));
-        }
-        return highest;
+        FloatVector highest = higher(higher(scores, offset), higher(scores, offset + 2 * L));
+        return L == 16
+                ? highest
+                : higher(highest, higher(higher(scores, offset + 4 * L), higher(scores, offset + 6 * L)));
+    }
+
+    private static FloatVector higher(float[] scores, int at) {
+        return higher(FloatVector.fromArray(F, scores, at), FloatVector.fromArray(F, scores, at + L));
+    }
+
+    private static FloatVector higher(FloatVector a, FloatVector b) {
+        return a.blend(b, b.compare(VectorOperators.GT, a));
     }
 
     /** One exponential in the loop's body: four side by side outgrow the compiler's inlining and box their vectors. */
@@ -302,14 +300,9 @@ final class VectorRows {
         p = p.fma(f, FloatVector.broadcast(F, Exp2.C2));
         p = p.fma(f, FloatVector.broadcast(F, Exp2.C1));
         p = p.fma(f, FloatVector.broadcast(F, 1f));
-        FloatVector power = rounded.reinterpretAsInts()
-                .add(127)
-                .lanewise(VectorOperators.LSHL, 23)
-                .reinterpretAsFloats();
-        IntVector bits = p.mul(power).reinterpretAsInts();
-        IntVector odd = bits.lanewise(VectorOperators.LSHR, 16).and(1);
-        IntVector result = bits.add(0x7fff).add(odd).and(0xffff0000);
-        return result.reinterpretAsFloats().blend(0f, x.compare(VectorOperators.LT, Exp2.LOWEST_FACTOR));
+        IntVector exponents = rounded.reinterpretAsInts().lanewise(VectorOperators.LSHL, 23);
+        IntVector bits = p.reinterpretAsInts().add(exponents).add(0x8000).and(0xffff0000);
+        return bits.reinterpretAsFloats().blend(0f, x.compare(VectorOperators.LT, Exp2.LOWEST_FACTOR));
     }
 
     private static void addToLanes(float[] scores, int row, float factor, float[] sums) {

@@ -161,6 +161,20 @@ class KernelTwinsTest {
     }
 
     @Test
+    void aScoreThatIsNoNumberIsNotForgotten() {
+        for (Kernels kernels : new Kernels[] {scalar, vector}) {
+            for (float bad : new float[] {Float.NaN, -Float.NaN, Float.POSITIVE_INFINITY}) {
+                float[] scores = new float[Kernels.TILE_SIZE];
+                scores[7] = bad;
+                float[] sums = new float[Kernels.LANES];
+                kernels.foldScoresToBfloat16(scores, 0, 1, new int[] {64}, new float[] {1}, sums, new float[1]);
+                assertTrue(Float.isNaN(scores[7]), kernels.name() + " makes " + bad + " " + scores[7]);
+                assertTrue(Float.isNaN(kernels.sumLanes(sums, 0)));
+            }
+        }
+    }
+
+    @Test
     void tinyFactorsBecomeZero() {
         float[] x = {0x1p-48f, 0x1.fep-49f, -0x1p-48f, -0x1p-60f, Float.MIN_VALUE, 0f, -0f, 1.5f};
         float[] expected = {0x1p-48f, 0f, -0x1p-48f, 0f, 0f, 0f, 0f, 1.5f};
