@@ -26,7 +26,11 @@ final class TierRealPart {
     private static final int NUM_PROMPTS = 3; // with a pool for one, what was two prompts ago has left memory
     private static final int NUM_PAIRS = 9;
     private static final int NUM_WARM_UPS = 2;
-    private static final double[] ALL_RATIOS = {0.25, 0.5, 1, 2, 4};
+    private static final double WARM_UP_SECONDS = 5;
+
+    // From slow links to fast ones: where computing is the better side, it is run right before or after.
+    private static final double[] ALL_RATIOS = {4, 2, 1, 0.5, 0.25};
+    private static final double[] SOME_RATIOS = {4, 1, 0.25};
     private static final TierConfig TIER = new TierConfig(KvFormat.AS_COMPUTED, CHUNK_TOKENS, false, 1L << 30, 60_000);
     private static final TierConfig STORING =
             new TierConfig(KvFormat.AS_COMPUTED, CHUNK_TOKENS, true, 1L << 30, 60_000);
@@ -156,11 +160,11 @@ final class TierRealPart {
     private List<Group> groups() {
         List<Group> groups = new ArrayList<>();
         if (!settings.full()) {
-            groups.add(new Group(1024, 1, new double[] {0.25, 1, 4}));
+            groups.add(new Group(1024, 1, SOME_RATIOS));
             return groups;
         }
         groups.add(new Group(1024, 1, ALL_RATIOS));
-        groups.add(new Group(1024, 0.5, new double[] {0.25, 1, 4}));
+        groups.add(new Group(1024, 0.5, SOME_RATIOS));
         groups.add(new Group(2048, 1, ALL_RATIOS));
         return groups;
     }
@@ -180,15 +184,10 @@ final class TierRealPart {
             double kvBytes = group.numChunks() * store(group, prompts, stored);
             TierSession computing = session(group, null, null);
             sessions.add(computing);
-            Samples alone = new Samples();
-            for (int i = 0; i < NUM_WARM_UPS + 1; i++) {
-                alone.add(computing
-                        .firstToken(prompts.get(i % NUM_PROMPTS), group.computeShare())
-                        .seconds());
-            }
+            double aloneSeconds = computeAloneSeconds(computing, group, prompts);
             List<Cell> measured = new ArrayList<>();
             for (double ratio : group.ratios()) {
-                Cell cell = new Cell(group, ratio, alone.median(), kvBytes);
+                Cell cell = new Cell(group, ratio, aloneSeconds, kvBytes);
                 measured.add(cell);
                 TierSession loading =
                         session(group, TIER, new ThrottledStore(TierStores.openDisk(settings), cell.bytesPerSecond));
@@ -204,6 +203,19 @@ final class TierRealPart {
             sessions.forEach(TierSession::close);
             stored.close();
         }
+    }
+
+    /** What computing alone takes, warmed up; ends with the last of the prompts. */
+    private static double computeAloneSeconds(TierSession computing, Group group, List<int[]> prompts) {
+        long start = System.nanoTime();
+        Samples alone;
+        do {
+            alone = new Samples();
+            for (int[] prompt : prompts) {
+                alone.add(computing.firstToken(prompt, group.computeShare()).seconds());
+            }
+        } while (System.nanoTime() - start < WARM_UP_SECONDS * 1e9);
+        return alone.median();
     }
 
     private void turns(Group group, List<int[]> prompts, List<TierSession> sessions, List<Cell> own) {
