@@ -27,7 +27,8 @@ final class TierOverheadPart {
     private static final int SHORT_PROMPT_TOKENS = 144; // a chunk and a block
     private static final int NEW_TOKENS = 16;
     private static final int STEPS_PER_BLOCK = 2;
-    private static final double WARM_UP_SECONDS = 4;
+    private static final int QUICK_WARM_UP_SECONDS = 2;
+    private static final int WARM_UP_SECONDS = 4;
     private static final double PROMPT_WARM_UP_SECONDS = 2;
     private static final TierConfig UNUSED = TierConfig.DEFAULT;
     private static final TierConfig WRITING =
@@ -64,7 +65,7 @@ final class TierOverheadPart {
 
     void run() {
         settings.say("tier, overhead: decoding beside a tier that has nothing");
-        int numDecodePairs = settings.pick(100, 200);
+        int numDecodePairs = settings.pick(20, 200);
         double decoding = compare(new Comparison(
                 "decode steps, tier unused",
                 numDecodePairs,
@@ -78,7 +79,7 @@ final class TierOverheadPart {
         ToDoubleFunction<EngineSession> onePrompt = session -> prompts(session, 1, SHORT_PROMPT_TOKENS, 1);
         double prompts = compare(new Comparison(
                 "prompts, tier unused",
-                settings.pick(80, 200),
+                settings.pick(20, 200),
                 UNUSED,
                 MemoryStore::new,
                 session -> warmUp(session, onePrompt),
@@ -94,7 +95,7 @@ final class TierOverheadPart {
         ToDoubleFunction<EngineSession> block = session -> prompts(session, 2, PROMPT_TOKENS, NEW_TOKENS);
         double bound = compare(new Comparison(
                 "prompts and decoding, storing all of it to disk",
-                settings.pick(24, 48),
+                settings.pick(8, 48),
                 WRITING,
                 () -> TierStores.openDisk(settings),
                 session -> warmUp(session, block),
@@ -108,8 +109,11 @@ final class TierOverheadPart {
         check("writing behind: throughput, 95 % bound", numChunks[0] == 0 ? Double.NaN : bound, 0.97);
     }
 
+    /** Bounds of few pairs lie too far from the median to be held against one percent. */
     private void check(String name, double bound, double limit) {
-        report.check(name, bound, Op.AT_LEAST, limit);
+        boolean isBound = settings.full();
+        report.check(
+                isBound ? name : name + " (so many pairs: --full)", isBound ? bound : Double.NaN, Op.AT_LEAST, limit);
     }
 
     private EngineSession session(TierConfig tier, PrefixStore store) {
@@ -119,7 +123,7 @@ final class TierOverheadPart {
     }
 
     private void beginDecoding(EngineSession session, int numPairs) {
-        session.warmUp(workload, NUM_DECODING, 64, WARM_UP_SECONDS);
+        session.warmUp(workload, NUM_DECODING, 64, settings.pick(QUICK_WARM_UP_SECONDS, WARM_UP_SECONDS));
         for (int i = 0; i < NUM_DECODING; i++) {
             session.submit(workload.request(64, (numPairs + 2) * STEPS_PER_BLOCK));
         }
