@@ -29,7 +29,8 @@ final class TierOverheadPart {
     private static final int STEPS_PER_BLOCK = 2;
     private static final int QUICK_WARM_UP_SECONDS = 2;
     private static final int WARM_UP_SECONDS = 4;
-    private static final double PROMPT_WARM_UP_SECONDS = 2;
+    private static final int QUICK_PROMPT_WARM_UP_SECONDS = 1;
+    private static final int PROMPT_WARM_UP_SECONDS = 2;
     private static final TierConfig UNUSED = TierConfig.DEFAULT;
     private static final TierConfig WRITING =
             new TierConfig(KvFormat.AS_COMPUTED, TierConfig.DEFAULT_CHUNK_TOKENS, true, 256L << 20, 10_000);
@@ -79,7 +80,7 @@ final class TierOverheadPart {
         ToDoubleFunction<EngineSession> onePrompt = session -> prompts(session, 1, SHORT_PROMPT_TOKENS, 1);
         double prompts = compare(new Comparison(
                 "prompts, tier unused",
-                settings.pick(20, 200),
+                settings.pick(12, 200),
                 UNUSED,
                 MemoryStore::new,
                 session -> warmUp(session, onePrompt),
@@ -95,7 +96,7 @@ final class TierOverheadPart {
         ToDoubleFunction<EngineSession> block = session -> prompts(session, 2, PROMPT_TOKENS, NEW_TOKENS);
         double bound = compare(new Comparison(
                 "prompts and decoding, storing all of it to disk",
-                settings.pick(8, 48),
+                settings.pick(5, 48),
                 WRITING,
                 () -> TierStores.openDisk(settings),
                 session -> warmUp(session, block),
@@ -131,8 +132,9 @@ final class TierOverheadPart {
     }
 
     /** What a tier does for prompts is compiled only when prompts have come. */
-    private static void warmUp(EngineSession session, ToDoubleFunction<EngineSession> block) {
-        for (double seconds = 0; seconds < PROMPT_WARM_UP_SECONDS; ) {
+    private void warmUp(EngineSession session, ToDoubleFunction<EngineSession> block) {
+        int enough = settings.pick(QUICK_PROMPT_WARM_UP_SECONDS, PROMPT_WARM_UP_SECONDS);
+        for (double seconds = 0; seconds < enough; ) {
             seconds += block.applyAsDouble(session);
         }
     }
