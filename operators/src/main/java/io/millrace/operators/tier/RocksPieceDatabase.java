@@ -69,8 +69,8 @@ final class RocksPieceDatabase implements PieceDatabase {
                 .setCompressionType(CompressionType.NO_COMPRESSION)
                 .setDisableAutoCompactions(true)
                 .setWriteBufferSize(Math.min(MAX_WRITE_BUFFER_BYTES, segmentBytes))
-                .setTableFormatConfig(
-                        new BlockBasedTableConfig().setNoBlockCache(true).setChecksumType(ChecksumType.kNoChecksum));
+                // A block cache that nothing is put into: without one, each read copies its value once more.
+                .setTableFormatConfig(new BlockBasedTableConfig().setChecksumType(ChecksumType.kNoChecksum));
         DBOptions opened = keep(new DBOptions())
                 .setCreateIfMissing(true)
                 .setErrorIfExists(true)
