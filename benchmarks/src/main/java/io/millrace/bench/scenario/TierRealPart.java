@@ -17,8 +17,8 @@ import java.util.List;
 
 /**
  * The first token of stored prompts on this machine, with a token bucket in front of the store on local disk: loading and
- * computing together against computing alone, in alternating turns, and against loading alone, which takes what the bucket
- * lets through.
+ * computing together against computing alone, in alternating turns, and against loading alone: as measured in the same
+ * turns where that is the better of the two, else what the bucket lets through, which is a little less.
  */
 final class TierRealPart {
     private static final int CHUNK_TOKENS = TierConfig.DEFAULT_CHUNK_TOKENS;
@@ -54,6 +54,7 @@ final class TierRealPart {
         final double aimedRatio;
         final double bytesPerSecond;
         final double ioSeconds;
+        final boolean measuresLoading;
         final Samples seconds = new Samples();
         final Samples shareOfLimit = new Samples();
         final Samples overIdeal = new Samples();
@@ -68,10 +69,20 @@ final class TierRealPart {
             this.aimedRatio = aimedRatio;
             this.ioSeconds = aimedRatio * computeSeconds;
             this.bytesPerSecond = kvBytes / ioSeconds;
+            // Where others are in every step, an engine that computes slowly would be slow for them, too.
+            this.measuresLoading = aimedRatio < 1 && group.computeShare == 1;
         }
 
-        /** Takes a turn in, and the run of computing alone beside it. */
-        void add(TierSession.FirstToken together, TierSession.FirstToken computed, double lastStepSeconds) {
+        /**
+         * Takes a turn in, and the runs of computing and of loading alone beside it.
+         *
+         * @param loaded null where loading alone is not measured
+         */
+        void add(
+                TierSession.FirstToken together,
+                TierSession.FirstToken computed,
+                TierSession.FirstToken loaded,
+                double lastStepSeconds) {
             int numChunks = group.numChunks();
             double[] compute = new double[numChunks + 1];
             double[] io = new double[numChunks + 1];
@@ -86,7 +97,7 @@ final class TierRealPart {
             seconds.add(together.seconds());
             overIdeal.add(together.seconds() / ideal);
             shareOfLimit.add(together.seconds() / Math.max(1.08 * ideal, ideal + chunk));
-            double ioAlone = ioSeconds + lastStepSeconds;
+            double ioAlone = loaded == null ? ioSeconds + lastStepSeconds : loaded.seconds();
             overIo.add(ioAlone / together.seconds());
             overCompute.add(computed.seconds() / together.seconds());
             overBetter.add(Math.min(ioAlone, computed.seconds()) / together.seconds());
@@ -192,8 +203,13 @@ final class TierRealPart {
                 TierSession loading =
                         session(group, TIER, new ThrottledStore(TierStores.openDisk(settings), cell.bytesPerSecond));
                 sessions.add(loading);
-                for (int i = 0; i < NUM_WARM_UPS; i++) {
-                    loading.firstToken(prompts.get(i % NUM_PROMPTS), group.computeShare());
+                warmUp(loading, group, prompts);
+            }
+            for (Cell cell : measured) {
+                if (cell.measuresLoading) {
+                    TierSession loading = loadsOnly(group, new ThrottledStore(TierStores.openDisk(settings), cell.bytesPerSecond));
+                    sessions.add(loading);
+                    warmUp(loading, group, prompts);
                 }
             }
             turns(group, prompts, sessions, measured);
@@ -202,6 +218,12 @@ final class TierRealPart {
         } finally {
             sessions.forEach(TierSession::close);
             stored.close();
+        }
+    }
+
+    private static void warmUp(TierSession loading, Group group, List<int[]> prompts) {
+        for (int i = 0; i < NUM_WARM_UPS; i++) {
+            loading.firstToken(prompts.get(i % NUM_PROMPTS), group.computeShare());
         }
     }
 
@@ -230,8 +252,14 @@ final class TierRealPart {
                 tokens[place] = sessions.get(place).firstToken(shown, group.computeShare());
             }
             double lastStep = lastStepSeconds(sessions.get(0), group);
+            int nextLoaded = 1 + own.size();
             for (int i = 0; i < own.size(); i++) {
-                own.get(i).add(tokens[i + 1], tokens[0], lastStep);
+                TierSession.FirstToken loaded = own.get(i).measuresLoading ? tokens[nextLoaded++] : null;
+                if (loaded != null && loaded.numTierTokens() < group.numTokens()) {
+                    throw new IllegalStateException("of a prompt that was to be loaded alone " + loaded.numTierTokens()
+                            + " of " + group.numTokens() + " tokens were loaded");
+                }
+                own.get(i).add(tokens[i + 1], tokens[0], loaded, lastStep);
             }
         }
     }
@@ -253,8 +281,17 @@ final class TierRealPart {
     }
 
     private TierSession session(Group group, TierConfig tier, PrefixStore store) {
-        int numKvTokens = group.numTokens() + MAX_NUM_BATCHED_TOKENS + 8 * EngineSession.BLOCK_SIZE;
-        return new TierSession(settings, new TierSession.Options(MAX_NUM_BATCHED_TOKENS, numKvTokens, tier, store));
+        return new TierSession(
+                settings, new TierSession.Options(MAX_NUM_BATCHED_TOKENS, numKvTokens(group), tier, store));
+    }
+
+    private TierSession loadsOnly(Group group, PrefixStore store) {
+        return new TierSession(
+                settings, new TierSession.Options(MAX_NUM_BATCHED_TOKENS, numKvTokens(group), TIER, store, true));
+    }
+
+    private static int numKvTokens(Group group) {
+        return group.numTokens() + MAX_NUM_BATCHED_TOKENS + 8 * EngineSession.BLOCK_SIZE;
     }
 
     private void addRow(Cell cell) {

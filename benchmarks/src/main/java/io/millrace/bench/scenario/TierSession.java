@@ -1,5 +1,6 @@
 package io.millrace.bench.scenario;
 
+import io.millrace.backend.cpu.CpuBackendProvider;
 import io.millrace.engine.EngineConfig;
 import io.millrace.engine.EngineStats;
 import io.millrace.engine.InferenceEngine;
@@ -38,8 +39,13 @@ final class TierSession implements AutoCloseable {
      * @param numKvTokens tokens that the KV pool holds
      * @param tier null for none
      * @param store null for none; closed with the session
+     * @param loadsOnly whether computing is made so slow that a stored prompt is loaded as a whole
      */
-    record Options(int maxNumBatchedTokens, int numKvTokens, TierConfig tier, PrefixStore store) {}
+    record Options(int maxNumBatchedTokens, int numKvTokens, TierConfig tier, PrefixStore store, boolean loadsOnly) {
+        Options(int maxNumBatchedTokens, int numKvTokens, TierConfig tier, PrefixStore store) {
+            this(maxNumBatchedTokens, numKvTokens, tier, store, false);
+        }
+    }
 
     /**
      * How the first token of a prompt came.
@@ -68,7 +74,9 @@ final class TierSession implements AutoCloseable {
                         settings.numThreads(),
                         LogprobsMode.RAW_LOGPROBS)
                 .withTier(options.tier());
-        engine = InferenceEngine.open(config, options.store());
+        engine = options.loadsOnly()
+                ? InferenceEngine.open(config, new SlowComputeProvider(new CpuBackendProvider()), options.store())
+                : InferenceEngine.open(config, options.store());
     }
 
     EngineStats stats() {
