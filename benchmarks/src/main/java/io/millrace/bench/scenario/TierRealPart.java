@@ -207,7 +207,8 @@ final class TierRealPart {
             }
             for (Cell cell : measured) {
                 if (cell.measuresLoading) {
-                    TierSession loading = loadsOnly(group, new ThrottledStore(TierStores.openDisk(settings), cell.bytesPerSecond));
+                    TierSession loading =
+                            loadsOnly(group, new ThrottledStore(TierStores.openDisk(settings), cell.bytesPerSecond));
                     sessions.add(loading);
                     warmUp(loading, group, prompts);
                 }
