@@ -24,7 +24,8 @@ final class TierRealPart {
     private static final int CHUNK_TOKENS = TierConfig.DEFAULT_CHUNK_TOKENS;
     private static final int MAX_NUM_BATCHED_TOKENS = 256;
     private static final int NUM_PROMPTS = 3; // with a pool for one, what was two prompts ago has left memory
-    private static final int NUM_PAIRS = 9;
+    private static final int NUM_PAIRS = 9; // whose bound is the second smallest: one bad turn is forgiven
+    private static final int NUM_PAIRS_FULL = 15; // the fourth smallest
     private static final int NUM_WARM_UPS = 2;
     private static final double WARM_UP_SECONDS = 5;
 
@@ -242,8 +243,9 @@ final class TierRealPart {
     }
 
     private void turns(Group group, List<int[]> prompts, List<TierSession> sessions, List<Cell> own) {
-        for (int turn = 0; turn < NUM_PAIRS; turn++) {
-            settings.say("tier, turn %d of %d", turn + 1, NUM_PAIRS);
+        int numPairs = settings.full() ? NUM_PAIRS_FULL : NUM_PAIRS;
+        for (int turn = 0; turn < numPairs; turn++) {
+            settings.say("tier, turn %d of %d", turn + 1, numPairs);
             // The warm-up ended with prompt 1 (computing: 2), so that what comes next is the longest gone.
             int[] prompt = prompts.get((turn + NUM_WARM_UPS) % NUM_PROMPTS);
             TierSession.FirstToken[] tokens = new TierSession.FirstToken[sessions.size()];
