@@ -34,7 +34,7 @@ final class AttentionShapes implements AutoCloseable {
     }
 
     private String tryOut(Kernels kernels) {
-        String slow = "attention's products go through Millrace's own kernels, which take two to three times as long: ";
+        String slow = "attention's products go through Millrace's own kernels, which take longer: ";
         if (headDim % 32 != 0) {
             return slow + "the matrix library wants heads of a multiple of 32 elements, the model's have " + headDim;
         }
