@@ -55,7 +55,10 @@ final class AttentionShapes implements AutoCloseable {
                     + " ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 selects instructions whose bits agree, if the CPU has them,"
                     + " for weights too";
         }
-        return "";
+        String refused = rowCounts.refused();
+        return refused.isEmpty()
+                ? ""
+                : "row counts whose bits differ in attention, and which are rounded up: " + refused;
     }
 
     private int valueLayout() {
@@ -66,7 +69,7 @@ final class AttentionShapes implements AutoCloseable {
         };
     }
 
-    /** Why they are not usable; empty where they are, or where nobody wants them. */
+    /** Why they, or some row counts, are not usable; empty where all are, or where nobody wants them. */
     String remark() {
         return remark;
     }

@@ -29,13 +29,8 @@ final class MatmulShapes implements AutoCloseable {
     synchronized String refusedRowCounts() {
         StringJoiner all = new StringJoiner("; ");
         for (MatmulShape shape : shapes.values()) {
-            StringJoiner refused = new StringJoiner(", ");
-            for (int i = 0; i < RowCounts.CANDIDATES.length; i++) {
-                if (!shape.rowCounts().accepts(i)) {
-                    refused.add(Integer.toString(RowCounts.CANDIDATES[i]));
-                }
-            }
-            if (refused.length() > 0) {
+            String refused = shape.rowCounts().refused();
+            if (!refused.isEmpty()) {
                 all.add(shape + ": " + refused);
             }
         }

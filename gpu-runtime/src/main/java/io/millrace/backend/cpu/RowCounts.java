@@ -1,5 +1,7 @@
 package io.millrace.backend.cpu;
 
+import java.util.StringJoiner;
+
 /**
  * The row counts at which a matrix product may be called: those whose rows come out with the bits of the anchor count. A
  * step's rows are cut, and the last cut is padded, to counts of this class. Immutable.
@@ -34,6 +36,17 @@ final class RowCounts {
 
     boolean accepts(int candidate) {
         return isAccepted[candidate];
+    }
+
+    /** The counts that are not accepted, for the log; empty if all are. */
+    String refused() {
+        StringJoiner refused = new StringJoiner(", ");
+        for (int i = 0; i < CANDIDATES.length; i++) {
+            if (!isAccepted[i]) {
+                refused.add(Integer.toString(CANDIDATES[i]));
+            }
+        }
+        return refused.toString();
     }
 
     RowCounts and(RowCounts other) {
