@@ -56,7 +56,7 @@ final class InferenceOperator extends AbstractStreamOperator<Completion>
         implements OneInputStreamOperator<PreparedRequest, Completion>, BoundedOneInput {
     private static final long serialVersionUID = 1L;
     private static final Logger LOG = LoggerFactory.getLogger(InferenceOperator.class);
-    /** Often enough to watch; each report takes some 0.1 ms from the compute threads, and its way to the client more. */
+    /** Often enough to watch; each report, and its way to the client, takes time from the compute threads. */
     private static final long REPORT_MILLIS = 500;
 
     /** The policy version that completions carry as long as no update was installed. */
