@@ -47,12 +47,12 @@ public final class Ceilings implements AutoCloseable {
     }
 
     /**
-     * The same products in the way that reproducible bits leave: fixed shares of the columns, float32 results. The last one
-     * asked for stays in memory.
+     * The same products in the way that reproducible bits leave: fixed shares of the columns, float32 results, and several
+     * calls of these rows each. The last one asked for stays in memory.
      */
-    public GemmCeiling fixedGemms(int rows, int logitsRows) {
+    public GemmCeiling fixedGemms(int rows, int numCalls, int logitsRows) {
         closeFixed();
-        fixedGemms = GemmCeiling.prepareFixed(shape, rows, logitsRows, bfloat16, crew);
+        fixedGemms = GemmCeiling.prepareFixed(shape, rows, numCalls, logitsRows, bfloat16, crew);
         return fixedGemms;
     }
 

@@ -11,8 +11,9 @@ import java.util.List;
 import org.bytedeco.dnnl.dnnl_stream;
 
 /**
- * All matrix products of one step of a model, alone: the same shapes and row counts, distinct weights for every layer, inputs
- * and outputs that stay in cache, no wait between products. As fast as oneDNN can: its own threading is tried against fixed
+ * All matrix products that one step of a model needs, alone: the same shapes and row counts, distinct weights for every layer,
+ * inputs and outputs that stay in cache, no wait between products. In the last layer, once keys and values are there, only rows
+ * whose logits are wanted go on. As fast as oneDNN can: its own threading is tried against fixed
  * shares of the columns per thread, whole and in narrow panels, with float32 and with bfloat16 results, and the fastest
  * stands. Used by one thread.
  */
@@ -20,15 +21,21 @@ public final class GemmCeiling implements AutoCloseable {
     private static final int NUM_TRIES = 3;
     private static final int NARROW_PANEL_WIDTH = 512;
 
+    private final int numLayers;
     private final Matrix[] matrices;
     private final Crew crew;
     private final Crew conductor = new Crew(1);
     private final Way way;
     private final Product[][] products; // [members][matrices x panels]
-    private final boolean[][] isLmHead; // of each product
+    private final Matrix[][] matrixOf; // of each product
     private final dnnl_stream[] streams;
 
-    private record Matrix(int rows, int depth, int width, int count) {}
+    /** Matrices of neighbouring layers; the LM head counts as one more layer. Several calls of these rows each. */
+    private record Matrix(int rows, int numCalls, int depth, int width, int firstLayer, int numLayers) {
+        double flops() {
+            return 2.0 * rows * numCalls * depth * width * numLayers;
+        }
+    }
 
     /** How the products are shared out. */
     private record Way(boolean byOneDnn, int maxPanelWidth, Format format) {
@@ -57,7 +64,7 @@ public final class GemmCeiling implements AutoCloseable {
                 new Way(true, Integer.MAX_VALUE, format)));
         double bestSeconds = Double.POSITIVE_INFINITY;
         for (int i = 0; i < ways.size(); i++) {
-            GemmCeiling tried = new GemmCeiling(shape, rows, logitsRows, crew, ways.get(i));
+            GemmCeiling tried = new GemmCeiling(shape, rows, 1, logitsRows, crew, ways.get(i));
             double seconds = tried.bestSeconds();
             if (seconds < bestSeconds) {
                 if (best != null) {
@@ -78,31 +85,47 @@ public final class GemmCeiling implements AutoCloseable {
     /**
      * Prepares the one way that is left when a row's bits may depend neither on threads nor on the number of rows: fixed
      * shares of the columns, single-threaded calls, float32 results.
+     *
+     * @param rows of a call
+     * @param numCalls that all rows of the step take
      */
-    static GemmCeiling prepareFixed(ModelShape shape, int rows, int logitsRows, boolean bfloat16, Crew crew) {
-        GemmCeiling fixed = new GemmCeiling(
-                shape, rows, logitsRows, crew, new Way(false, Integer.MAX_VALUE, new Format(bfloat16, false)));
+    static GemmCeiling prepareFixed(
+            ModelShape shape, int rows, int numCalls, int logitsRows, boolean bfloat16, Crew crew) {
+        Way way = new Way(false, Integer.MAX_VALUE, new Format(bfloat16, false));
+        GemmCeiling fixed = new GemmCeiling(shape, rows, numCalls, logitsRows, crew, way);
         fixed.bestSeconds();
         return fixed;
     }
 
-    private GemmCeiling(ModelShape shape, int rows, int logitsRows, Crew crew, Way way) {
+    private GemmCeiling(ModelShape shape, int rows, int numCalls, int logitsRows, Crew crew, Way way) {
         this.crew = crew;
         this.way = way;
-        int queryWidth = shape.numQueryHeads() * shape.headDim();
-        int kvWidth = shape.numKvHeads() * shape.headDim();
-        this.matrices = new Matrix[] {
-            new Matrix(rows, shape.hiddenSize(), queryWidth + 2 * kvWidth, shape.numLayers()),
-            new Matrix(rows, queryWidth, shape.hiddenSize(), shape.numLayers()),
-            new Matrix(rows, shape.hiddenSize(), 2 * shape.intermediateSize(), shape.numLayers()),
-            new Matrix(rows, shape.intermediateSize(), shape.hiddenSize(), shape.numLayers()),
-            new Matrix(logitsRows, shape.hiddenSize(), shape.vocabSize(), 1)
-        };
+        this.numLayers = shape.numLayers();
+        this.matrices = matrices(shape, rows, numCalls, logitsRows);
         int numMembers = way.byOneDnn() ? 1 : crew.numThreads();
         this.products = new Product[numMembers][];
-        this.isLmHead = new boolean[numMembers][];
+        this.matrixOf = new Matrix[numMembers][];
         this.streams = new dnnl_stream[numMembers];
         members().run(member -> make(member, numMembers));
+    }
+
+    private static Matrix[] matrices(ModelShape shape, int rows, int numCalls, int logitsRows) {
+        int hidden = shape.hiddenSize();
+        int queryWidth = shape.numQueryHeads() * shape.headDim();
+        int queryKeyValueWidth = queryWidth + 2 * shape.numKvHeads() * shape.headDim();
+        int last = shape.numLayers() - 1;
+        List<Matrix> matrices = new ArrayList<>();
+        matrices.add(new Matrix(rows, numCalls, hidden, queryKeyValueWidth, 0, last + 1));
+        if (last > 0) {
+            matrices.add(new Matrix(rows, numCalls, queryWidth, hidden, 0, last));
+            matrices.add(new Matrix(rows, numCalls, hidden, 2 * shape.intermediateSize(), 0, last));
+            matrices.add(new Matrix(rows, numCalls, shape.intermediateSize(), hidden, 0, last));
+        }
+        matrices.add(new Matrix(logitsRows, 1, queryWidth, hidden, last, 1));
+        matrices.add(new Matrix(logitsRows, 1, hidden, 2 * shape.intermediateSize(), last, 1));
+        matrices.add(new Matrix(logitsRows, 1, shape.intermediateSize(), hidden, last, 1));
+        matrices.add(new Matrix(logitsRows, 1, hidden, shape.vocabSize(), last + 1, 1));
+        return matrices.toArray(Matrix[]::new);
     }
 
     private Crew members() {
@@ -116,7 +139,7 @@ public final class GemmCeiling implements AutoCloseable {
         streams[member] = new dnnl_stream();
         Product.check(dnnl_stream_create(streams[member], Product.engine(), dnnl_stream_default_flags));
         List<Product> made = new ArrayList<>();
-        List<Boolean> lmHead = new ArrayList<>();
+        List<Matrix> ofMade = new ArrayList<>();
         for (Matrix matrix : matrices) {
             int start = shareStart(matrix.width(), member, numMembers);
             int end = shareStart(matrix.width(), member + 1, numMembers);
@@ -124,15 +147,12 @@ public final class GemmCeiling implements AutoCloseable {
             for (int panel = 0; panel < numPanels; panel++) {
                 int width = shareStart(end - start, panel + 1, numPanels) - shareStart(end - start, panel, numPanels);
                 made.add(new Product(
-                        matrix.rows(), matrix.depth(), width, matrix.count(), way.format(), streams[member]));
-                lmHead.add(matrix == matrices[matrices.length - 1]);
+                        matrix.rows(), matrix.depth(), width, matrix.numLayers(), way.format(), streams[member]));
+                ofMade.add(matrix);
             }
         }
         products[member] = made.toArray(Product[]::new);
-        isLmHead[member] = new boolean[made.size()];
-        for (int i = 0; i < made.size(); i++) {
-            isLmHead[member][i] = lmHead.get(i);
-        }
+        matrixOf[member] = ofMade.toArray(Matrix[]::new);
     }
 
     /** Shares begin at multiples of 16 columns, the width of a vector register. */
@@ -147,17 +167,13 @@ public final class GemmCeiling implements AutoCloseable {
 
     private void runAll(int member) {
         Product[] mine = products[member];
-        int numLayers = matrices[0].count();
-        for (int layer = 0; layer < numLayers; layer++) {
+        for (int layer = 0; layer <= numLayers; layer++) {
             for (int i = 0; i < mine.length; i++) {
-                if (!isLmHead[member][i]) {
-                    mine[i].run(layer);
+                Matrix matrix = matrixOf[member][i];
+                int index = layer - matrix.firstLayer();
+                for (int call = 0; index >= 0 && index < matrix.numLayers() && call < matrix.numCalls(); call++) {
+                    mine[i].run(index);
                 }
-            }
-        }
-        for (int i = 0; i < mine.length; i++) {
-            if (isLmHead[member][i]) {
-                mine[i].run(0);
             }
         }
     }
@@ -180,7 +196,7 @@ public final class GemmCeiling implements AutoCloseable {
     public double flops() {
         double flops = 0;
         for (Matrix matrix : matrices) {
-            flops += 2.0 * matrix.rows() * matrix.depth() * matrix.width() * matrix.count();
+            flops += matrix.flops();
         }
         return flops;
     }

@@ -114,9 +114,12 @@ public final class PrefillScenario implements Scenario {
         return session.runToEnd(List.of(workload.request(length, 1)));
     }
 
-    /** Causal attention: every token with itself and all before it, 2 operations a multiply-add, scores and values. */
+    /**
+     * Causal attention: every token with itself and all before it, in the last layer only the last token; 2 operations a
+     * multiply-add, scores and values.
+     */
     static double attentionFlops(ModelShape shape, long length) {
-        double pairs = length * (length + 1) / 2.0;
-        return 4.0 * shape.numLayers() * shape.numQueryHeads() * shape.headDim() * pairs;
+        double pairs = (shape.numLayers() - 1) * (length * (length + 1) / 2.0) + length;
+        return 4.0 * shape.numQueryHeads() * shape.headDim() * pairs;
     }
 }

@@ -15,16 +15,19 @@ class CeilingsTest {
         for (boolean bfloat16 : new boolean[] {false, Ceilings.hasBfloat16()}) {
             try (Ceilings ceilings = new Ceilings(SHAPE, bfloat16, 2)) {
                 GemmCeiling gemms = ceilings.gemms(5, 2);
-                long layer = 64 * (64 + 2 * 32) + 64 * 64 + 64 * 2 * 96 + 96 * 64;
-                assertEquals(2.0 * (5 * 3 * layer + 2 * 64 * 500), gemms.flops());
+                long queryKeyValue = 64 * (64 + 2 * 32);
+                long rest = 64 * 64 + 64 * 2 * 96 + 96 * 64; // in the last of 3 layers only where logits are wanted
+                assertEquals(2.0 * (5 * 3 * queryKeyValue + (5 * 2 + 2) * rest + 2 * 64 * 500), gemms.flops());
                 assertTrue(gemms.seconds() > 0);
                 assertSame(gemms, ceilings.gemms(5, 2));
                 assertTrue(gemms.describe().contains(bfloat16 ? "bf16 to" : "f32 to f32"), gemms.describe());
                 assertTrue(ceilings.gemms(1, 1).seconds() > 0);
-                GemmCeiling fixed = ceilings.fixedGemms(5, 2);
+                GemmCeiling fixed = ceilings.fixedGemms(5, 1, 2);
                 assertEquals(gemms.flops(), fixed.flops());
                 assertTrue(fixed.describe().startsWith("columns by thread"), fixed.describe());
                 assertTrue(fixed.seconds() > 0);
+                double inFourCalls = 2.0 * (20 * 3 * queryKeyValue + (20 * 2 + 2) * rest + 2 * 64 * 500);
+                assertEquals(inFourCalls, ceilings.fixedGemms(5, 4, 2).flops());
             }
         }
     }

@@ -9,7 +9,8 @@ import java.util.Arrays;
  * tokens all see through one block table, times each KV head. A sequence of its own is one piece per few tokens, over all
  * of its tiles. Sequences whose tables begin with the same blocks are taken together over those (cascade): their pieces
  * at level 0 fold the shared tiles for all of them, and pieces of later levels carry on from the folds' stored state. Each
- * token still folds its tiles in ascending order from position 0, so sharing does not show in the bits.
+ * token still folds its tiles in ascending order from position 0, so sharing does not show in the bits. Only rows of the
+ * tokens asked for are planned; a sequence with none of them is left out.
  *
  * <p>Built by the engine thread, then read by the compute threads. Reuses its arrays.
  */
@@ -31,17 +32,18 @@ final class AttentionPlan {
     private final int maxTokensPerPieceOfFew;
     private final boolean sharesReads;
     private BatchInput input;
+    private TokenRows tokenRows;
     private int numPieces;
     private int numLevels;
     private int[] level = new int[64];
     private int[] sequence = new int[64];
-    private int[] firstToken = new int[64];
-    private int[] numTokens = new int[64];
+    private int[] firstRow = new int[64];
+    private int[] numRows = new int[64];
     private int[] firstTile = new int[64];
     private int[] endTile = new int[64];
     private boolean[] isLast = new boolean[64];
-    private int[] tokens = new int[256];
-    private int numPlanTokens;
+    private int[] rows = new int[256];
+    private int numPlanRows;
     private int[] stateSlot = new int[256];
     private int numStateSlots;
     private int[] sharing = new int[64];
@@ -61,22 +63,25 @@ final class AttentionPlan {
         return maxTokensPerPiece;
     }
 
-    void build(BatchInput batch) {
+    /** Plans the rows of a batch's tokens; both are read until the next build. */
+    void build(BatchInput batch, TokenRows wanted) {
         input = batch;
+        tokenRows = wanted;
         numPieces = 0;
         numLevels = 0;
-        numPlanTokens = 0;
+        numPlanRows = 0;
         numStateSlots = 0;
         numSharing = 0;
         numBlockReads = 0;
-        if (stateSlot.length < batch.numTokens()) {
-            stateSlot = new int[batch.numTokens() * 2];
+        if (stateSlot.length < wanted.numRows()) {
+            stateSlot = new int[wanted.numRows() * 2];
         }
-        Arrays.fill(stateSlot, 0, batch.numTokens(), -1);
+        Arrays.fill(stateSlot, 0, wanted.numRows(), -1);
         for (int s = 0; s < batch.numSequences(); s++) {
-            if (sharesReads
-                    && numSharableTiles(s) > 0
-                    && batch.queryStarts()[s + 1] - batch.queryStarts()[s] <= MAX_SHARING_TOKENS) {
+            if (wanted.numRows(s) == 0) {
+                continue;
+            }
+            if (sharesReads && numSharableTiles(s) > 0 && wanted.numRows(s) <= MAX_SHARING_TOKENS) {
                 sharing = grown(sharing, numSharing);
                 sharing[numSharing++] = s;
             } else {
@@ -87,10 +92,13 @@ final class AttentionPlan {
         sortByLevel();
     }
 
-    /** Tiles that every new token of a sequence sees in full. */
+    /** Tiles that every row of a sequence sees in full. */
     private int numSharableTiles(int s) {
-        int firstPosition = input.contextLengths()[s] - (input.queryStarts()[s + 1] - input.queryStarts()[s]);
-        return (firstPosition + 1) / Kernels.TILE_SIZE;
+        return (position(tokenRows.firstRow(s)) + 1) / Kernels.TILE_SIZE;
+    }
+
+    private int position(int row) {
+        return input.positions()[tokenRows.token(row)];
     }
 
     /** Plans sharing[from … to), whose members' tables agree below the tile. */
@@ -164,51 +172,51 @@ final class AttentionPlan {
     }
 
     private void addShared(int from, int to, int startTile, int stopTile, int atLevel) {
-        int start = numPlanTokens;
+        int start = numPlanRows;
         for (int i = from; i < to; i++) {
-            addTokens(sharing[i]);
+            addRows(sharing[i]);
         }
-        for (int i = start; i < numPlanTokens; i++) {
-            if (stateSlot[tokens[i]] < 0) {
-                stateSlot[tokens[i]] = numStateSlots++;
+        for (int i = start; i < numPlanRows; i++) {
+            if (stateSlot[rows[i]] < 0) {
+                stateSlot[rows[i]] = numStateSlots++;
             }
         }
         addPieces(start, sharing[from], startTile, stopTile, false, atLevel);
     }
 
     private void addSequence(int s, int startTile, int atLevel) {
-        int start = numPlanTokens;
-        addTokens(s);
+        int start = numPlanRows;
+        addRows(s);
         int stopTile = (input.contextLengths()[s] + Kernels.TILE_SIZE - 1) / Kernels.TILE_SIZE;
         addPieces(start, s, startTile, stopTile, true, atLevel);
     }
 
-    private void addTokens(int s) {
-        for (int token = input.queryStarts()[s]; token < input.queryStarts()[s + 1]; token++) {
-            tokens = grown(tokens, numPlanTokens);
-            tokens[numPlanTokens++] = token;
+    private void addRows(int s) {
+        for (int row = tokenRows.firstRow(s); row < tokenRows.firstRow(s + 1); row++) {
+            rows = grown(rows, numPlanRows);
+            rows[numPlanRows++] = row;
         }
     }
 
     private void addPieces(int start, int s, int startTile, int stopTile, boolean last, int atLevel) {
-        boolean areMany = last && numPlanTokens - start >= MANY_PIECES * maxTokensPerPiece;
+        boolean areMany = last && numPlanRows - start >= MANY_PIECES * maxTokensPerPiece;
         int most = areMany ? maxTokensPerPiece : maxTokensPerPieceOfFew;
         int count;
-        for (int token = start; token < numPlanTokens; token += count) {
+        for (int row = start; row < numPlanRows; row += count) {
             growPieces();
             int piece = numPieces++;
-            count = Math.min(most, numPlanTokens - token);
+            count = Math.min(most, numPlanRows - row);
             if (areMany) {
                 // To the end of a tile, so that a piece meets only one that it sees in part.
-                int untilTile = Kernels.TILE_SIZE - input.positions()[tokens[token]] % Kernels.TILE_SIZE;
+                int untilTile = Kernels.TILE_SIZE - position(rows[row]) % Kernels.TILE_SIZE;
                 count = Math.min(count, untilTile);
             }
             level[piece] = atLevel;
             sequence[piece] = s;
-            firstToken[piece] = token;
-            numTokens[piece] = count;
+            firstRow[piece] = row;
+            numRows[piece] = count;
             firstTile[piece] = startTile;
-            int lastPosition = input.positions()[tokens[token + numTokens[piece] - 1]];
+            int lastPosition = position(rows[row + count - 1]);
             endTile[piece] = last ? Math.min(stopTile, lastPosition / Kernels.TILE_SIZE + 1) : stopTile;
             isLast[piece] = last;
             int endBlock = last ? lastPosition / Kernels.BLOCK_SIZE + 1 : stopTile * BLOCKS_PER_TILE;
@@ -238,8 +246,8 @@ final class AttentionPlan {
             int capacity = 2 * numPieces;
             level = Arrays.copyOf(level, capacity);
             sequence = Arrays.copyOf(sequence, capacity);
-            firstToken = Arrays.copyOf(firstToken, capacity);
-            numTokens = Arrays.copyOf(numTokens, capacity);
+            firstRow = Arrays.copyOf(firstRow, capacity);
+            numRows = Arrays.copyOf(numRows, capacity);
             firstTile = Arrays.copyOf(firstTile, capacity);
             endTile = Arrays.copyOf(endTile, capacity);
             isLast = Arrays.copyOf(isLast, capacity);
@@ -276,29 +284,35 @@ final class AttentionPlan {
         return isLast[piece];
     }
 
+    /** Tokens of the piece: a row of {@link TokenRows} each. */
     int numTokens(int piece) {
-        return numTokens[piece];
+        return numRows[piece];
     }
 
-    /** The piece's i-th token, as an index into the batch; positions ascend within a sequence. */
+    /** The row of the piece's i-th token; positions ascend within a sequence. */
+    int row(int piece, int i) {
+        return rows[firstRow[piece] + i];
+    }
+
+    /** The piece's i-th token, as an index into the batch. */
     int token(int piece, int i) {
-        return tokens[firstToken[piece] + i];
+        return tokenRows.token(row(piece, i));
     }
 
     int[] blockTable(int piece) {
         return input.blockTables()[sequence[piece]];
     }
 
-    /** Where a token's state is kept between levels; -1 for tokens of one piece only. */
-    int stateSlot(int token) {
-        return stateSlot[token];
+    /** Where a row's state is kept between levels; -1 for rows of one piece only. */
+    int stateSlot(int row) {
+        return stateSlot[row];
     }
 
     int numStateSlots() {
         return numStateSlots;
     }
 
-    /** KV blocks that the step's attention reads, each counted as often as it is read. */
+    /** KV blocks that the attention of one layer reads, each counted as often as it is read. */
     long numBlockReads() {
         return numBlockReads;
     }

@@ -12,7 +12,6 @@ final class AttentionThread implements AutoCloseable {
 
     private final Kernels kernels;
     private final KvPool pool;
-    private final AttentionPlan plan;
     private final AttentionState state;
     private final AttentionProducts products; // null where the library cannot
     private final int headDim;
@@ -35,7 +34,7 @@ final class AttentionThread implements AutoCloseable {
     AttentionThread(
             Kernels kernels,
             KvPool pool,
-            AttentionPlan plan,
+            int maxTokensPerPiece,
             AttentionState state,
             AttentionShapes shapes,
             int headDim,
@@ -43,12 +42,11 @@ final class AttentionThread implements AutoCloseable {
             int queryKeyValueWidth) {
         this.kernels = kernels;
         this.pool = pool;
-        this.plan = plan;
         this.state = state;
         this.headDim = headDim;
         this.groupSize = groupSize;
         this.queryKeyValueWidth = queryKeyValueWidth;
-        int rows = plan.maxTokensPerPiece() * groupSize;
+        int rows = maxTokensPerPiece * groupSize;
         queries = new float[rows * headDim];
         scores = new float[rows * Kernels.TILE_SIZE];
         maxima = new float[rows];
@@ -58,7 +56,7 @@ final class AttentionThread implements AutoCloseable {
         tileSums = new float[pool.isPaired() ? rows * headDim : 0];
         products = pool.isPaired() && shapes.areUsable() ? new AttentionProducts(shapes, rows, kernels) : null;
         counts = new int[rows];
-        limits = new int[plan.maxTokensPerPiece()];
+        limits = new int[maxTokensPerPiece];
         halfScratch = new short[groupSize * headDim];
         wideKeyValues = new float[pool.isInt8() ? 2 * Kernels.TILE_SIZE * headDim : 0];
     }
@@ -68,12 +66,19 @@ final class AttentionThread implements AutoCloseable {
      *
      * @param queryKeyValues [tokens][width]: rotated queries, scaled by log2(e) / sqrt(headDim), stand first in a row
      * @param positions of the batch's tokens
-     * @param output receives [tokens][query heads × head dim] where the piece ends the folds
+     * @param output receives [the plan's rows][query heads × head dim] where the piece ends the folds
      */
-    void run(int layer, int piece, int kvHead, float[] queryKeyValues, int[] positions, ActivationBuffer output) {
+    void run(
+            AttentionPlan plan,
+            int piece,
+            int layer,
+            int kvHead,
+            float[] queryKeyValues,
+            int[] positions,
+            ActivationBuffer output) {
         int numTokens = plan.numTokens(piece);
         int head = kvHead * groupSize;
-        gather(piece, numTokens, head, queryKeyValues, positions);
+        gather(plan, piece, numTokens, head, queryKeyValues, positions);
         if (products != null && numTokens * groupSize >= AttentionProducts.MIN_ROWS) {
             products.putQueries(queries, numTokens * groupSize);
         }
@@ -82,16 +87,17 @@ final class AttentionThread implements AutoCloseable {
             foldTile(layer, tile, kvHead, numTokens, table);
         }
         if (plan.isLast(piece)) {
-            finish(piece, numTokens, head, output);
+            finish(plan, piece, numTokens, head, output);
         } else {
             for (int i = 0; i < numTokens; i++) {
-                int slot = plan.stateSlot(plan.token(piece, i));
+                int slot = plan.stateSlot(plan.row(piece, i));
                 state.save(slot, head, groupSize, maxima, sums, accumulators, i * groupSize);
             }
         }
     }
 
-    private void gather(int piece, int numTokens, int head, float[] queryKeyValues, int[] positions) {
+    private void gather(
+            AttentionPlan plan, int piece, int numTokens, int head, float[] queryKeyValues, int[] positions) {
         int rowElements = groupSize * headDim;
         for (int i = 0; i < numTokens; i++) {
             int token = plan.token(piece, i);
@@ -106,7 +112,7 @@ final class AttentionThread implements AutoCloseable {
             Arrays.fill(accumulators, 0, rows * headDim, 0f);
         } else {
             for (int i = 0; i < numTokens; i++) {
-                int slot = plan.stateSlot(plan.token(piece, i));
+                int slot = plan.stateSlot(plan.row(piece, i));
                 state.load(slot, head, groupSize, maxima, sums, accumulators, i * groupSize);
             }
         }
@@ -178,13 +184,13 @@ final class AttentionThread implements AutoCloseable {
         }
     }
 
-    private void finish(int piece, int numTokens, int head, ActivationBuffer output) {
+    private void finish(AttentionPlan plan, int piece, int numTokens, int head, ActivationBuffer output) {
         for (int row = 0; row < numTokens * groupSize; row++) {
             kernels.scale(accumulators, row * headDim, 1f / kernels.sumLanes(sums, row), headDim);
         }
         int rowElements = groupSize * headDim;
         for (int i = 0; i < numTokens; i++) {
-            output.put(plan.token(piece, i), head * headDim, accumulators, i * rowElements, rowElements, halfScratch);
+            output.put(plan.row(piece, i), head * headDim, accumulators, i * rowElements, rowElements, halfScratch);
         }
     }
 

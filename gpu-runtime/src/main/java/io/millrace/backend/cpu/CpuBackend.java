@@ -28,7 +28,7 @@ final class CpuBackend implements Backend {
     private final DecoderStep step;
     private final StepThread[] stepThreads;
     private final ComputeThreads.Program program = this::runStep;
-    private long numBlockReads;
+    private long numLayerBlockReads;
     private Step current;
     private boolean isClosed;
 
@@ -103,7 +103,7 @@ final class CpuBackend implements Backend {
             current.complete();
         }
         step.begin(input);
-        numBlockReads += step.plan.numBlockReads();
+        numLayerBlockReads += step.numLayerBlockReads();
         current = new Step(threads.submit(program));
         return current;
     }
@@ -124,7 +124,7 @@ final class CpuBackend implements Backend {
 
     @Override
     public long numKvBytesRead() {
-        return numBlockReads * pool.bytesPerBlock();
+        return numLayerBlockReads * (pool.bytesPerBlock() / step.spec.numLayers());
     }
 
     @Override

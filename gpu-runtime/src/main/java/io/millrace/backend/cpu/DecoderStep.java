@@ -26,7 +26,6 @@ final class DecoderStep implements AutoCloseable {
     final KvPool pool;
     final RopeTable rope;
     final int queryKeyValueWidth;
-    final AttentionPlan plan;
     final AttentionState attentionState;
     final StepTimer timer = new StepTimer();
 
@@ -47,6 +46,11 @@ final class DecoderStep implements AutoCloseable {
     final int maxPosition;
 
     private final LogitsObserver observer;
+    private final TokenRows allRows = new TokenRows();
+    private final TokenRows wantedRows = new TokenRows();
+    private final AttentionPlan plan;
+    private final AttentionPlan wantedPlan;
+    private boolean isAllWanted;
     private BatchInput input;
     private List<LogitsRow> logitsRows;
     private int[] tokenIds;
@@ -74,6 +78,7 @@ final class DecoderStep implements AutoCloseable {
         this.maxPosition = maxModelLen - 1;
         this.rope = rope;
         this.plan = new AttentionPlan(spec.numQueryHeadsPerKvHead(), sharesReads);
+        this.wantedPlan = new AttentionPlan(spec.numQueryHeadsPerKvHead(), sharesReads);
         this.attentionState = new AttentionState(spec.numQueryHeads(), spec.headDim());
         this.queryKeyValueWidth = (spec.numQueryHeads() + 2 * spec.numKvHeads()) * spec.headDim();
         this.residual = new float[Math.multiplyExact(maxNumBatchedTokens, spec.hiddenSize())];
@@ -90,13 +95,47 @@ final class DecoderStep implements AutoCloseable {
     }
 
     void begin(BatchInput batch) {
+        wantedRows.setWanted(batch);
+        allRows.setAll(batch);
         input = batch;
         logitsRows = batch.logitsRows();
         tokenIds = new int[logitsRows.size()];
         logprobs = new TokenLogprobs[logitsRows.size()];
         fault = null;
-        plan.build(batch);
-        attentionState.ensureSlots(plan.numStateSlots());
+        plan.build(batch, allRows);
+        isAllWanted = wantedRows.numRows() == allRows.numRows();
+        if (!isAllWanted) {
+            wantedPlan.build(batch, wantedRows);
+        }
+        attentionState.ensureSlots(Math.max(plan.numStateSlots(), isAllWanted ? 0 : wantedPlan.numStateSlots()));
+    }
+
+    int maxTokensPerPiece() {
+        return plan.maxTokensPerPiece();
+    }
+
+    TokenRows allRows() {
+        return allRows;
+    }
+
+    /** The rows that go through all of a layer: in the last one, those whose logits are wanted. */
+    TokenRows rows(int layer) {
+        return isLastOfFew(layer) ? wantedRows : allRows;
+    }
+
+    /** The attention of {@link #rows}. */
+    AttentionPlan plan(int layer) {
+        return isLastOfFew(layer) ? wantedPlan : plan;
+    }
+
+    private boolean isLastOfFew(int layer) {
+        return !isAllWanted && layer == spec.numLayers() - 1;
+    }
+
+    /** KV blocks of single layers that the step's attention reads, each counted as often as it is read. */
+    long numLayerBlockReads() {
+        int last = spec.numLayers() - 1;
+        return last * plan.numBlockReads() + plan(last).numBlockReads();
     }
 
     BatchInput input() {

@@ -45,6 +45,7 @@ final class StepThread implements AutoCloseable {
     private ComputeThreads.Worker worker;
     private StepTimer timer;
     private DecoderWeights.Layer layer;
+    private TokenRows rowsOfLayer;
     private int sliceStart;
 
     /** Takes the panel of a product that was computed last to where it belongs. */
@@ -60,7 +61,7 @@ final class StepThread implements AutoCloseable {
         this.attention = new AttentionThread(
                 kernels,
                 step.pool,
-                step.plan,
+                step.maxTokensPerPiece(),
                 step.attentionState,
                 step.weights.attentionShapes(),
                 spec.headDim(),
@@ -88,7 +89,8 @@ final class StepThread implements AutoCloseable {
             layer = step.weights.layer(i);
             projectQueriesKeysValues(input, i);
             attend(input, i);
-            feedForward(input);
+            rowsOfLayer = step.rows(i);
+            feedForward();
         }
         computeLogits();
         timer.end();
@@ -134,6 +136,7 @@ final class StepThread implements AutoCloseable {
     }
 
     private void projectQueriesKeysValues(BatchInput input, int layerIndex) {
+        rowsOfLayer = step.allRows();
         for (sliceStart = 0; sliceStart < input.numTokens(); sliceStart += DecoderStep.MAX_SLICE_ROWS) {
             int rows = Math.min(DecoderStep.MAX_SLICE_ROWS, input.numTokens() - sliceStart);
             norm(layer.attentionNorm(), rows);
@@ -152,7 +155,8 @@ final class StepThread implements AutoCloseable {
         int hidden = spec.hiddenSize();
         for (int task = worker.firstTask(rowTasks(rows)); task >= 0; task = worker.nextTask()) {
             for (int r = task * ROWS_PER_TASK; r < endOfTask(task, rows); r++) {
-                kernels.rmsNorm(step.residual, (sliceStart + r) * hidden, weight, spec.rmsNormEps(), row, 0, hidden);
+                int at = rowsOfLayer.token(sliceStart + r) * hidden;
+                kernels.rmsNorm(step.residual, at, weight, spec.rmsNormEps(), row, 0, hidden);
                 step.normed.put(r, 0, row, 0, hidden, halfScratch);
             }
         }
@@ -215,22 +219,30 @@ final class StepThread implements AutoCloseable {
     }
 
     private void attend(BatchInput input, int layerIndex) {
-        AttentionPlan plan = step.plan;
+        AttentionPlan plan = step.plan(layerIndex);
         int numKvHeads = spec.numKvHeads();
         for (int level = 0; level < plan.numLevels(); level++) {
             int numTasks = plan.numPieces(level) * numKvHeads;
             for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
                 int piece = plan.piece(level, task / numKvHeads);
                 attention.run(
-                        layerIndex, piece, task % numKvHeads, step.queryKeyValues, input.positions(), step.attended);
+                        plan,
+                        piece,
+                        layerIndex,
+                        task % numKvHeads,
+                        step.queryKeyValues,
+                        input.positions(),
+                        step.attended);
             }
         }
         timer.attention();
     }
 
-    private void feedForward(BatchInput input) {
-        for (sliceStart = 0; sliceStart < input.numTokens(); sliceStart += DecoderStep.MAX_SLICE_ROWS) {
-            int rows = Math.min(DecoderStep.MAX_SLICE_ROWS, input.numTokens() - sliceStart);
+    /** The rest of a layer. In the last one the rows stand together from the attended ones on, but keep their residuals' places. */
+    private void feedForward() {
+        int numRows = rowsOfLayer.numRows();
+        for (sliceStart = 0; sliceStart < numRows; sliceStart += DecoderStep.MAX_SLICE_ROWS) {
+            int rows = Math.min(DecoderStep.MAX_SLICE_ROWS, numRows - sliceStart);
             multiply(step.attended, sliceStart, rows, layer.attentionOutput(), addAttentionOutput);
             norm(layer.mlpNorm(), rows);
             multiply(step.normed, 0, rows, layer.gateUp(), gate);
@@ -302,8 +314,8 @@ final class StepThread implements AutoCloseable {
             if (bias != null) {
                 kernels.add(part, at, bias, firstColumn, numColumns);
             }
-            kernels.add(
-                    step.residual, (sliceStart + firstRow + r) * spec.hiddenSize() + firstColumn, part, at, numColumns);
+            int token = rowsOfLayer.token(sliceStart + firstRow + r);
+            kernels.add(step.residual, token * spec.hiddenSize() + firstColumn, part, at, numColumns);
         }
     }
 

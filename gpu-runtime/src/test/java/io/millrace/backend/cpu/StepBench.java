@@ -144,8 +144,10 @@ final class StepBench {
         BatchInput input = new BatchInput(
                 numTokens, ids, positions, slots, batch, starts, lengths, tables, rows, 0, new int[0], new int[0]);
         StepTimes times = run(backend, input, seconds, "prefill " + batch + " x " + length);
-        double flops = 2.0 * numTokens * LAYERS * (HIDDEN * 960 + HIDDEN * HIDDEN + 3 * HIDDEN * MLP);
-        double attentionFlops = 2.0 * batch * LAYERS * HEADS * HEAD_DIM * (double) length * length;
+        double flops = 2.0
+                * numTokens
+                * (LAYERS * HIDDEN * 960.0 + (LAYERS - 1) * (HIDDEN * HIDDEN + 3.0 * HIDDEN * MLP)); // the last for few
+        double attentionFlops = 2.0 * batch * (LAYERS - 1) * HEADS * HEAD_DIM * (double) length * length;
         System.out.printf(
                 "    %.0f tokens/s; products %.0f GFLOP/s, attention %.0f GFLOP/s%n",
                 numTokens * 1e9 / times.totalNanos(),
