@@ -13,6 +13,7 @@ import io.millrace.sampling.RowSampling;
 import io.millrace.sampling.TokenLogprobs;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 
 /**
  * A backend without a model. Its "KV" of a token is the token's id, its position and a hash of all tokens up to it, computed
@@ -26,13 +27,15 @@ import java.util.List;
  * id. Test hooks: computing token id {@value #FAULT_TOKEN_ID} throws a {@link SequenceFaultException}, {@value
  * #CRASH_TOKEN_ID} an exception that cannot be traced to a sequence, {@value #HALT_TOKEN_ID} halts the JVM with status 137.
  * None of the three is ever drawn; an inaccurate one, made to stand in for a draft model, errs in a fixed share of its draws and
- * may then say {@value #FAULT_TOKEN_ID}. The system property {@value #STEP_MILLIS} makes every step take that long.
+ * may then say {@value #FAULT_TOKEN_ID}. The system properties {@value #STEP_MILLIS} and {@value #TOKEN_MICROS} make every
+ * step take that long, and that long more for each of its tokens.
  */
 public final class FakeBackend implements Backend {
     public static final int FAULT_TOKEN_ID = 666;
     public static final int CRASH_TOKEN_ID = 667;
     public static final int HALT_TOKEN_ID = 668;
     public static final String STEP_MILLIS = "millrace.fake.stepMillis";
+    public static final String TOKEN_MICROS = "millrace.fake.tokenMicros";
     public static final long BYTES_PER_TOKEN = 1024;
 
     private static final int EOS_PERIOD = 64;
@@ -112,7 +115,7 @@ public final class FakeBackend implements Backend {
 
     private StepOutput run(BatchInput input) {
         long start = System.nanoTime();
-        pause();
+        pause(input.numTokens());
         verifyLayout(input);
         springTraps(input); // before any effect: a faulty step can be run again
         copy(input);
@@ -125,11 +128,11 @@ public final class FakeBackend implements Backend {
         return new StepOutput(output.tokenIds(), output.logprobs(), new StepTimes(System.nanoTime() - start, 0, 0, 0));
     }
 
-    private static void pause() {
-        long millis = Long.getLong(STEP_MILLIS, 0);
-        if (millis > 0) {
+    private static void pause(int numTokens) {
+        long micros = 1_000 * Long.getLong(STEP_MILLIS, 0) + numTokens * Long.getLong(TOKEN_MICROS, 0);
+        if (micros > 0) {
             try {
-                Thread.sleep(millis);
+                TimeUnit.MICROSECONDS.sleep(micros);
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
             }
