@@ -14,7 +14,7 @@ import java.util.stream.IntStream;
  * Chunks to and from pieces of at most a megabyte, the size that disks and RocksDB read fastest, cut at unit borders of
  * {@link KvLayout}. Every piece begins with a {@link PieceHeader}; {@link #check} refuses whatever it cannot be sure of.
  *
- * <p>One per engine. {@link #check}, {@link #seal} and giving back may be called by any thread, {@link #encode} and {@link #decode}, which
+ * <p>One per engine. {@link #check}, {@link #seal}, taking arrays and giving them back may be called by any thread, {@link #encode} and {@link #decode}, which
  * touch the device, by the engine thread.
  */
 public final class ChunkCodec {
@@ -137,6 +137,11 @@ public final class ChunkCodec {
             kv.exportKv(blocks, numBlocks(), format, firstUnits[i], numUnits(i), piece, payloadOffset(i));
         }
         return pieces;
+    }
+
+    /** Arrays of such lengths to read a stored chunk into, with anything in them. */
+    byte[][] arraysFor(int[] lengths) {
+        return pool.take(lengths);
     }
 
     /** Takes back a chunk's pieces, to be used again; nobody else may have them any more. */

@@ -12,8 +12,9 @@ import java.util.function.LongSupplier;
  * answers, which checks what came. What was heard waits for {@link #takeNews}. Loaded chunks that wait in memory are bounded:
  * half of the room is kept for requests whose blocks exist, so that prefetching for others never holds them up.
  *
- * <p>Tickets make late and doubled answers harmless: an answer whose ticket is not open is dropped. Any thread; the store is
- * called outside of the lock.
+ * <p>Tickets make late and doubled answers harmless: an answer whose ticket is not open is dropped, arrays and all, since a
+ * doubled one may be about arrays that are in use. Other arrays are used again once nobody reads them. Any thread; the store
+ * is called outside of the lock.
  */
 final class ChunkLoads implements PrefixStore.Answers {
     private static final int FIND = -1;
@@ -74,6 +75,11 @@ final class ChunkLoads implements PrefixStore.Answers {
     }
 
     @Override
+    public byte[][] arraysFor(int[] pieceBytes) {
+        return codec.arraysFor(pieceBytes);
+    }
+
+    @Override
     public void gaveBack(byte[][] pieces) {
         codec.giveBack(pieces);
     }
@@ -120,14 +126,18 @@ final class ChunkLoads implements PrefixStore.Answers {
         }
     }
 
-    /** Says that so many chunks were taken out of memory. */
-    synchronized void release(int numChunks) {
-        numHeld -= numChunks;
+    /** Takes back the pieces of a chunk that was taken out of a load and is of no more use here. */
+    void release(byte[][] pieces) {
+        synchronized (this) {
+            numHeld--;
+        }
+        codec.giveBack(pieces);
     }
 
-    /** Ends a load: nothing that is still on its way is waited for. */
+    /** Ends a load: nothing that is still on its way is waited for, and what came and was not taken is let go. */
     void close(PrefixLoad load) {
         List<Long> cancelled = new ArrayList<>();
+        List<byte[][]> unused = load.takeAllArrived();
         synchronized (this) {
             load.closed = true;
             wanted.removeIf(chunk -> chunk.load() == load);
@@ -141,10 +151,14 @@ final class ChunkLoads implements PrefixStore.Answers {
             }
             cancelled.forEach(ticket -> forget(ticket, tickets.get(ticket)));
             for (News item : news) {
-                numHeld -= item.load() == load && item.pieces() != null ? 1 : 0;
+                if (item.load() == load && item.pieces() != null) {
+                    unused.add(item.pieces());
+                }
             }
             news.removeIf(item -> item.load() == load);
+            numHeld -= unused.size();
         }
+        unused.forEach(codec::giveBack);
         cancelled.forEach(store::cancel);
         ask();
     }

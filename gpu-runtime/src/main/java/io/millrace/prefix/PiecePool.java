@@ -1,11 +1,13 @@
 package io.millrace.prefix;
 
 import java.util.ArrayDeque;
+import java.util.Arrays;
 import java.util.Deque;
 
 /**
  * Arrays for the pieces of chunks, used again and again: what a fresh array of a megabyte costs, pages to map, to clear and
- * to collect, is several times what copying KV into it costs. Arrays come as they were left. Any thread.
+ * to collect, is several times what copying KV into it costs. Chunks that are written and chunks that are read share them.
+ * Arrays come as they were left. Any thread.
  */
 final class PiecePool {
     /** What may lie here unused. */
@@ -27,14 +29,21 @@ final class PiecePool {
 
     /** A chunk's pieces with anything in them. */
     byte[][] take() {
-        synchronized (this) {
-            if (!idle.isEmpty()) {
-                return idle.pop();
+        return take(pieceBytes);
+    }
+
+    /** Arrays of such lengths with anything in them; of other lengths than a chunk's always fresh. */
+    byte[][] take(int[] lengths) {
+        if (Arrays.equals(lengths, pieceBytes)) {
+            synchronized (this) {
+                if (!idle.isEmpty()) {
+                    return idle.pop();
+                }
             }
         }
-        byte[][] pieces = new byte[pieceBytes.length][];
+        byte[][] pieces = new byte[lengths.length][];
         for (int i = 0; i < pieces.length; i++) {
-            pieces[i] = new byte[pieceBytes[i]];
+            pieces[i] = new byte[lengths[i]];
         }
         return pieces;
     }

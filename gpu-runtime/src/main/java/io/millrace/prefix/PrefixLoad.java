@@ -1,5 +1,6 @@
 package io.millrace.prefix;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
@@ -117,6 +118,17 @@ final class PrefixLoad {
         pieces[chunk] = null;
         numArrived--;
         set(chunk, to);
+        return taken;
+    }
+
+    /** Takes the pieces of all chunks that have arrived; they count as missing then. */
+    List<byte[][]> takeAllArrived() {
+        List<byte[][]> taken = new ArrayList<>();
+        for (int chunk = 0; chunk < states.length && numArrived > 0; chunk++) {
+            if (states[chunk] == ChunkState.ARRIVED) {
+                taken.add(take(chunk, ChunkState.MISSING));
+            }
+        }
         return taken;
     }
 

@@ -17,7 +17,10 @@ public interface PrefixStore {
         /** The first numChunks of the chain are stored (their manifests are; a load may still fail). */
         void found(long ticket, int numChunks);
 
-        /** A chunk's sealed pieces in order, as they were stored, unchecked. They belong to the receiver from now on. */
+        /**
+         * A chunk's sealed pieces in order, as they were stored, unchecked. They belong to the receiver from now on, which may use
+         * the arrays for anything afterwards: they are the answer's own, or of {@link #arraysFor}.
+         */
         void loaded(long ticket, byte[][] pieces);
 
         /**
@@ -29,8 +32,22 @@ public interface PrefixStore {
         void missed(long ticket, TierMiss reason, String text);
 
         /**
-         * A chunk's pieces that the store was to keep are with it no more: it has copied or dropped them, and the receiver may use
-         * the arrays again. A store that keeps the arrays themselves never says so.
+         * Arrays to read a chunk into, with anything in them: a store need not use them. They go back by {@link #loaded}, or by
+         * {@link #gaveBack} if nothing came of the load.
+         *
+         * @param pieceBytes length of each of the chunk's pieces
+         */
+        default byte[][] arraysFor(int[] pieceBytes) {
+            byte[][] pieces = new byte[pieceBytes.length][];
+            for (int i = 0; i < pieces.length; i++) {
+                pieces[i] = new byte[pieceBytes[i]];
+            }
+            return pieces;
+        }
+
+        /**
+         * Arrays are with the store no more, and the receiver may use them again: of a chunk that it was to keep and has copied
+         * or dropped, or of {@link #arraysFor}. A store that keeps the arrays themselves never says so.
          */
         default void gaveBack(byte[][] pieces) {}
     }

@@ -390,10 +390,10 @@ public final class PrefixTier implements LowerTier {
                 if (load.state(chunk) == ChunkState.ARRIVED) {
                     boolean useful = chunk >= pointerChunk;
                     byte[][] pieces = load.take(chunk, useful ? ChunkState.RESIDENT : ChunkState.MISSING);
-                    loads.release(1);
                     if (useful) {
                         codec.decode(pieces, blocksOf(sequence, chunk));
                     }
+                    loads.release(pieces);
                 }
             }
         }
@@ -449,7 +449,6 @@ public final class PrefixTier implements LowerTier {
         if (load == null) {
             return;
         }
-        loads.release(load.numArrived());
         loads.close(load);
         each.load = null;
         active.remove(each);

@@ -2,6 +2,8 @@ package io.millrace.prefix;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotSame;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.millrace.backend.KvFormat;
@@ -9,7 +11,12 @@ import io.millrace.backend.KvLayout;
 import io.millrace.prefix.ChunkLoads.News;
 import io.millrace.prefix.ChunkLoads.Wanted;
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Set;
+import java.util.SplittableRandom;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -18,6 +25,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class ChunkLoadsTest {
     private static final int CHUNK_TOKENS = 16;
     private static final int NUM_CHUNKS = 8;
+    private static final int NUM_BLOCKS = 4;
     private static final long TIMEOUT_MILLIS = 500;
 
     /** Answers nothing by itself. */
@@ -69,8 +77,8 @@ class ChunkLoadsTest {
     }
 
     private final SilentStore store = new SilentStore();
-    private final ChunkCodec codec =
-            new ChunkCodec(new ArrayKv(new KvLayout(1, 1, 2, 16, 2)), KvFormat.AS_COMPUTED, CHUNK_TOKENS, "model");
+    private final ArrayKv kv = new ArrayKv(new KvLayout(1, 1, 2, 16, 2));
+    private final ChunkCodec codec = new ChunkCodec(kv, KvFormat.AS_COMPUTED, CHUNK_TOKENS, "model");
     private final List<ChunkKey> keys = new ArrayList<>();
     private long now = 1;
     private final ChunkLoads loads = new ChunkLoads(
@@ -82,6 +90,7 @@ class ChunkLoadsTest {
     private final PrefixLoad load;
 
     ChunkLoadsTest() {
+        kv.fill(IntStream.range(0, NUM_BLOCKS).toArray(), KvFormat.AS_COMPUTED, new SplittableRandom(7));
         for (int i = 0; i < NUM_CHUNKS; i++) {
             keys.add(new ChunkKey(i, i));
         }
@@ -152,6 +161,72 @@ class ChunkLoadsTest {
         assertTrue(loads.takeNews().isEmpty());
         assertEquals(0, loads.numHeld());
         assertEquals(Long.MAX_VALUE, loads.nextDeadline());
+    }
+
+    /** Pieces of the load's chunk that are as they ought to be, in arrays of the codec's. */
+    private byte[][] pieces(int chunk) {
+        byte[][] pieces =
+                codec.encode(keys.get(chunk), load.tokenIds(), chunk * CHUNK_TOKENS, new int[] {chunk % NUM_BLOCKS});
+        for (byte[] piece : pieces) {
+            ChunkCodec.seal(piece);
+        }
+        return pieces;
+    }
+
+    /** That these are what the codec hands out next, in any order, and then fresh ones. */
+    private void assertUsedAgain(byte[][]... expected) {
+        Set<Object> left = Collections.newSetFromMap(new IdentityHashMap<>());
+        left.addAll(List.of(expected));
+        int[] lengths =
+                IntStream.range(0, codec.numPieces()).map(codec::pieceBytes).toArray();
+        for (int i = 0; i < expected.length; i++) {
+            assertTrue(left.remove(loads.arraysFor(lengths)), "array " + i + " is another");
+        }
+        for (byte[][] each : expected) {
+            assertNotSame(each, loads.arraysFor(lengths));
+        }
+    }
+
+    @Test
+    void arraysAreUsedAgainOnceTheirChunkIsReleased() {
+        loads.want(wanted(7));
+        byte[][] pieces = pieces(7);
+        loads.loaded(store.last(), pieces);
+        assertUsedAgain();
+        News news = loads.takeNews().get(0);
+        assertSame(pieces, news.pieces());
+        assertUsedAgain();
+        loads.release(news.pieces());
+        assertEquals(0, loads.numHeld());
+        assertUsedAgain(pieces);
+    }
+
+    @Test
+    void whatCameForALoadThatIsClosedIsUsedAgain() {
+        load.found(NUM_CHUNKS);
+        loads.want(wanted(7, 6));
+        byte[][] arrived = pieces(7);
+        loads.loaded(store.tickets.get(0), arrived);
+        load.arrived(7, loads.takeNews().get(0).pieces());
+        byte[][] unheard = pieces(6);
+        loads.loaded(store.tickets.get(1), unheard);
+        assertEquals(2, loads.numHeld());
+        loads.close(load);
+        assertEquals(0, loads.numHeld());
+        assertEquals(0, load.numArrived());
+        assertUsedAgain(arrived, unheard);
+    }
+
+    @Test
+    void whatIsAnsweredTwiceOrTooLateIsNotUsedAgain() {
+        loads.want(wanted(7, 6));
+        byte[][] pieces = pieces(7);
+        loads.loaded(store.tickets.get(0), pieces);
+        loads.loaded(store.tickets.get(0), pieces);
+        assertEquals(1, loads.takeNews().size());
+        loads.close(load);
+        loads.loaded(store.tickets.get(1), pieces(6));
+        assertUsedAgain();
     }
 
     @Test

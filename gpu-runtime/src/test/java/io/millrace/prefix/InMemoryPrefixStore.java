@@ -2,6 +2,7 @@ package io.millrace.prefix;
 
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
@@ -174,10 +175,10 @@ public final class InMemoryPrefixStore implements PrefixStore {
             case TRUNCATE -> {
                 byte[][] pieces = copy(stored);
                 int i = random.nextInt(pieces.length);
-                pieces[i] = java.util.Arrays.copyOf(pieces[i], random.nextInt(pieces[i].length));
+                pieces[i] = Arrays.copyOf(pieces[i], random.nextInt(pieces[i].length));
                 answers.loaded(job.ticket(), pieces);
             }
-            case DROP_PIECE -> answers.loaded(job.ticket(), java.util.Arrays.copyOf(copy(stored), stored.length - 1));
+            case DROP_PIECE -> answers.loaded(job.ticket(), Arrays.copyOf(copy(stored), stored.length - 1));
             case SWAP -> answers.loaded(job.ticket(), copy(anyChunk()));
             case READ_FAILED -> answers.missed(job.ticket(), TierMiss.READ_FAILED, "it cannot be read");
             case EVICTED -> answers.missed(job.ticket(), TierMiss.EVICTED, "it was evicted while it was read");
@@ -200,10 +201,12 @@ public final class InMemoryPrefixStore implements PrefixStore {
         return all.get(random.nextInt(all.size()));
     }
 
-    private static byte[][] copy(byte[][] pieces) {
-        byte[][] copy = new byte[pieces.length][];
+    /** Into arrays of the receiver's, so that one that is used again too early is found out. */
+    private byte[][] copy(byte[][] pieces) {
+        byte[][] copy = answers.arraysFor(
+                Arrays.stream(pieces).mapToInt(piece -> piece.length).toArray());
         for (int i = 0; i < pieces.length; i++) {
-            copy[i] = pieces[i].clone();
+            System.arraycopy(pieces[i], 0, copy[i], 0, pieces[i].length);
         }
         return copy;
     }
@@ -265,10 +268,13 @@ public final class InMemoryPrefixStore implements PrefixStore {
         if (refusing) {
             return false;
         }
-        for (byte[] piece : pieces) {
-            ChunkCodec.seal(piece);
+        byte[][] kept = new byte[pieces.length][];
+        for (int i = 0; i < pieces.length; i++) {
+            ChunkCodec.seal(pieces[i]);
+            kept[i] = pieces[i].clone();
         }
-        chunks.put(chain.get(chain.size() - 1), pieces);
+        chunks.put(chain.get(chain.size() - 1), kept);
+        answers.gaveBack(pieces);
         return true;
     }
 

@@ -27,6 +27,18 @@ class PiecePoolTest {
     }
 
     @Test
+    void arraysOfOtherLengthsAreFresh() {
+        PiecePool pool = new PiecePool(new int[] {10, 20});
+        byte[][] idle = pool.take();
+        pool.giveBack(idle);
+        byte[][] other = pool.take(new int[] {10, 21});
+        assertEquals(10, other[0].length);
+        assertEquals(21, other[1].length);
+        assertEquals(1, pool.take(new int[] {10}).length);
+        assertSame(idle, pool.take(new int[] {10, 20}));
+    }
+
+    @Test
     void whatHasAnotherFormIsLetGo() {
         PiecePool pool = new PiecePool(new int[] {10, 20});
         byte[][][] others = {{new byte[10]}, {new byte[10], null}, {new byte[10], new byte[21]}, {}};

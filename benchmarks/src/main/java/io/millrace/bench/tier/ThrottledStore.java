@@ -5,6 +5,8 @@ import io.millrace.prefix.PrefixStore;
 import io.millrace.prefix.StoreStats;
 import io.millrace.prefix.TierMiss;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -20,6 +22,7 @@ public final class ThrottledStore implements PrefixStore {
     private final PrefixStore store;
     private final double bytesPerSecond;
     private final LinkedBlockingQueue<Loaded> loaded = new LinkedBlockingQueue<>();
+    private final Set<Long> tickets = ConcurrentHashMap.newKeySet(); // of loads that somebody waits for
     private volatile boolean closed;
     private Thread thread;
 
@@ -57,7 +60,13 @@ public final class ThrottledStore implements PrefixStore {
 
             @Override
             public void missed(long ticket, TierMiss reason, String text) {
+                tickets.remove(ticket);
                 answers.missed(ticket, reason, text);
+            }
+
+            @Override
+            public byte[][] arraysFor(int[] pieceBytes) {
+                return answers.arraysFor(pieceBytes);
             }
 
             @Override
@@ -75,7 +84,11 @@ public final class ThrottledStore implements PrefixStore {
                 Loaded next = loaded.poll(POLL_MILLIS, TimeUnit.MILLISECONDS);
                 if (next != null) {
                     sleepUntil(bucket.take(next.numBytes(), next.nanos()));
-                    answers.loaded(next.ticket(), next.pieces());
+                    if (tickets.remove(next.ticket())) {
+                        answers.loaded(next.ticket(), next.pieces());
+                    } else {
+                        answers.gaveBack(next.pieces()); // cancelled on the link, which was taken up all the same
+                    }
                 }
             }
         } catch (InterruptedException e) {
@@ -103,11 +116,13 @@ public final class ThrottledStore implements PrefixStore {
 
     @Override
     public void load(long ticket, long affinityKey, ChunkKey key) {
+        tickets.add(ticket);
         store.load(ticket, affinityKey, key);
     }
 
     @Override
     public void cancel(long ticket) {
+        tickets.remove(ticket);
         store.cancel(ticket);
         loaded.removeIf(load -> load.ticket() == ticket);
     }

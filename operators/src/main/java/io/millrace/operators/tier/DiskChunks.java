@@ -52,6 +52,15 @@ final class DiskChunks {
     private long numFailures; // guarded by index
     private volatile String suspension;
 
+    /** Where arrays to read into come from. */
+    interface Arrays {
+        /** Of these lengths, with anything in them. */
+        byte[][] arraysFor(int[] pieceBytes);
+
+        /** Takes back what nothing was read into. */
+        void giveBack(byte[][] pieces);
+    }
+
     /** A chunk's pieces, or why there are none. */
     record Reading(byte[][] pieces, TierMiss miss, String missReason) {}
 
@@ -118,8 +127,8 @@ final class DiskChunks {
         }
     }
 
-    /** Reads a chunk. Any thread; never throws for the disk's sake. */
-    Reading read(ChunkKey key) {
+    /** Reads a chunk into arrays that the answer holds, or that are given back. Any thread; never throws for the disk's sake. */
+    Reading read(ChunkKey key, Arrays arrays) {
         int[] lengths;
         synchronized (index) {
             lengths = pieceBytes.get(key);
@@ -136,7 +145,7 @@ final class DiskChunks {
                 suspendForDeletion();
                 return new Reading(null, TierMiss.READ_FAILED, suspension);
             }
-            return readPieces(key, lengths);
+            return readPieces(key, lengths, arrays);
         } catch (IOException | RuntimeException e) {
             return readFailed(key, e);
         } finally {
@@ -144,12 +153,19 @@ final class DiskChunks {
         }
     }
 
-    private Reading readPieces(ChunkKey key, int[] lengths) throws IOException {
-        byte[][] pieces = new byte[lengths.length][];
-        for (int i = 0; i < pieces.length; i++) {
-            pieces[i] = database.read(key, i, lengths[i]);
-            if (pieces[i] == null) {
-                throw new IOException("piece " + i + " of " + lengths.length + " is not there, or not whole");
+    private Reading readPieces(ChunkKey key, int[] lengths, Arrays arrays) throws IOException {
+        byte[][] pieces = arrays.arraysFor(lengths);
+        boolean isRead = false;
+        try {
+            for (int i = 0; i < pieces.length; i++) {
+                if (!database.read(key, i, pieces[i])) {
+                    throw new IOException("piece " + i + " of " + lengths.length + " is not there, or not whole");
+                }
+            }
+            isRead = true;
+        } finally {
+            if (!isRead) {
+                arrays.giveBack(pieces);
             }
         }
         synchronized (index) {

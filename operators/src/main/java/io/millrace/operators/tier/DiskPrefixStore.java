@@ -198,6 +198,16 @@ public final class DiskPrefixStore implements PrefixStore {
         }
 
         @Override
+        public byte[][] arraysFor(int[] pieceBytes) {
+            return answers.arraysFor(pieceBytes);
+        }
+
+        @Override
+        public void giveBack(byte[][] pieces) {
+            answers.gaveBack(pieces);
+        }
+
+        @Override
         public boolean isCancelled() {
             return closed || tickets.get(number) != this;
         }
@@ -205,6 +215,9 @@ public final class DiskPrefixStore implements PrefixStore {
         @Override
         public void answer(DiskChunks.Reading reading, long nanos) {
             if (!tickets.remove(number, this) || closed) {
+                if (reading.pieces() != null) {
+                    answers.gaveBack(reading.pieces());
+                }
                 return;
             }
             readNanos.addAndGet(nanos);

@@ -33,7 +33,7 @@ final class DiskWorkers {
     private volatile boolean closed;
 
     /** A chunk that somebody waits for. */
-    interface Load {
+    interface Load extends DiskChunks.Arrays {
         ChunkKey key();
 
         /** Whether the answer is of no use any more. */
@@ -107,7 +107,7 @@ final class DiskWorkers {
                 Load load = loads.take();
                 if (!load.isCancelled()) {
                     long start = System.nanoTime();
-                    DiskChunks.Reading reading = chunks.read(load.key());
+                    DiskChunks.Reading reading = chunks.read(load.key(), load);
                     load.answer(reading, System.nanoTime() - start);
                 }
             } catch (InterruptedException e) {

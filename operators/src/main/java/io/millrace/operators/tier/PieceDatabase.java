@@ -5,8 +5,8 @@ import java.io.IOException;
 
 /** Pieces by chunk and number, on disk. Reads and removals by any thread, the rest by one; nothing after close. */
 interface PieceDatabase extends AutoCloseable {
-    /** A piece that was written with that many bytes; null if it is not there or has another length. */
-    byte[] read(ChunkKey key, int piece, int numBytes) throws IOException;
+    /** Reads a piece; false if it is not there or has another length than the array, in which there is anything then. */
+    boolean read(ChunkKey key, int piece, byte[] into) throws IOException;
 
     void write(ChunkKey key, int piece, byte[] bytes) throws IOException;
 

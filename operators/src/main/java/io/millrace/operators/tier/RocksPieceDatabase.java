@@ -110,14 +110,14 @@ final class RocksPieceDatabase implements PieceDatabase {
     }
 
     @Override
-    public byte[] read(ChunkKey key, int piece, int numBytes) throws IOException {
+    public boolean read(ChunkKey key, int piece, byte[] into) throws IOException {
         Piece wanted = new Piece(key, piece);
-        Segment<ColumnFamilyHandle> segment = segments.enter(wanted, numBytes);
+        Segment<ColumnFamilyHandle> segment = segments.enter(wanted, into.length);
         if (segment == null) {
-            return null;
+            return false;
         }
         try {
-            return read(segment, wanted, numBytes);
+            return read(segment, wanted, into);
         } catch (RocksDBException e) {
             throw new IOException(e.getMessage(), e);
         } finally {
@@ -127,9 +127,8 @@ final class RocksPieceDatabase implements PieceDatabase {
         }
     }
 
-    private byte[] read(Segment<ColumnFamilyHandle> segment, Piece piece, int numBytes) throws RocksDBException {
-        byte[] bytes = new byte[numBytes];
-        return db.get(segment.storage, readOptions, databaseKey(piece), bytes) == numBytes ? bytes : null;
+    private boolean read(Segment<ColumnFamilyHandle> segment, Piece piece, byte[] into) throws RocksDBException {
+        return db.get(segment.storage, readOptions, databaseKey(piece), into) == into.length;
     }
 
     @Override
@@ -188,8 +187,8 @@ final class RocksPieceDatabase implements PieceDatabase {
 
     private void rewrite(Segment<ColumnFamilyHandle> segment) throws RocksDBException {
         for (Map.Entry<Piece, Integer> each : segments.wanted(segment).entrySet()) {
-            byte[] bytes = read(segment, each.getKey(), each.getValue());
-            if (bytes != null) { // a lost one is found missing when it is read
+            byte[] bytes = new byte[each.getValue()];
+            if (read(segment, each.getKey(), bytes)) { // a lost one is found missing when it is read
                 segments.move(segment, append(each.getKey(), bytes), each.getKey(), bytes.length);
             }
         }

@@ -344,6 +344,38 @@ class DiskPrefixStoreTest {
     }
 
     @Test
+    void arraysOfLoadsThatNothingCameOfAreGivenBack() {
+        FaultyPieceDatabase database = new FaultyPieceDatabase();
+        DiskPrefixStore store = over(database, 2);
+        List<ChunkKey> chain = chain(3);
+        storeAll(store, chain, List.of(pieces(10, 20), pieces(10, 20), pieces(10, 20)));
+        assertNotNull(received.pieces(load(store, chain.get(0))));
+        assertEquals(0, received.numHandedOut());
+
+        database.pieces.remove(chain.get(2) + "/1");
+        assertEquals(TierMiss.READ_FAILED, received.miss(load(store, chain.get(2))));
+        assertEquals(0, received.numHandedOut());
+
+        CountDownLatch hang = new CountDownLatch(1);
+        database.hang = hang;
+        long cancelled = load(store, chain.get(1));
+        long wanted = load(store, chain.get(0));
+        await(() -> received.numHandedOut() == 2);
+        store.cancel(cancelled);
+        assertEquals(2, received.numHandedOut(), "they are being read into");
+        hang.countDown();
+        assertNotNull(received.pieces(wanted));
+        await(() -> received.numHandedOut() == 0);
+
+        database.hang = new CountDownLatch(1);
+        long unanswered = load(store, chain.get(0));
+        await(() -> received.numHandedOut() == 1);
+        store.close(); // interrupts what hangs
+        await(() -> received.numHandedOut() == 0);
+        assertFalse(received.has(cancelled) || received.has(unanswered));
+    }
+
+    @Test
     void aHangingWriteDropsWhatFindsTheBufferFull() {
         FaultyPieceDatabase database = new FaultyPieceDatabase();
         CountDownLatch hang = new CountDownLatch(1);
@@ -386,6 +418,17 @@ class DiskPrefixStoreTest {
     void damagedFilesGiveDamagedPiecesOrMisses() throws IOException {
         RocksPieceDatabase database = new RocksPieceDatabase(StoreDirectory.create(directory), 64 * MEBIBYTE, false);
         DiskChunks store = new DiskChunks(database, directory.toString(), 64 * MEBIBYTE, 0, System::currentTimeMillis);
+        DiskChunks.Arrays arrays = new DiskChunks.Arrays() {
+            @Override
+            public byte[][] arraysFor(int[] pieceBytes) {
+                return received.arraysFor(pieceBytes);
+            }
+
+            @Override
+            public void giveBack(byte[][] pieces) {
+                received.gaveBack(pieces);
+            }
+        };
         List<ChunkKey> chain = chain(1);
         byte[] right = pieces(900_000)[0];
         assertTrue(store.write(new ChunkWrite(0, chain, new byte[][] {right}, 0)));
@@ -395,7 +438,7 @@ class DiskPrefixStoreTest {
         await(() -> !filesOfPieces().isEmpty());
         Path file = filesOfPieces().get(0);
         flipBit(file, positionOf(right, file));
-        byte[] loaded = store.read(chain.get(0)).pieces()[0];
+        byte[] loaded = store.read(chain.get(0), arrays).pieces()[0];
         assertEquals(right.length, loaded.length);
         int numDifferent = 0;
         for (int at = 0; at < right.length; at++) {
@@ -403,7 +446,7 @@ class DiskPrefixStoreTest {
         }
         assertEquals(1, numDifferent);
         Files.write(file, new byte[0]);
-        String reason = store.read(chain.get(0)).missReason();
+        String reason = store.read(chain.get(0), arrays).missReason();
         assertTrue(reason.startsWith("reading it failed"), reason);
         assertEquals(0, store.numLeading(chain));
         assertEquals(1, store.numFailures());

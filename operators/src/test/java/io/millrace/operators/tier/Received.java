@@ -2,15 +2,19 @@ package io.millrace.operators.tier;
 
 import io.millrace.prefix.PrefixStore;
 import io.millrace.prefix.TierMiss;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Keeps a store's answers by ticket, and waits for them. */
+/** Keeps a store's answers by ticket, and waits for them; counts the arrays that it has handed out. */
 final class Received implements PrefixStore.Answers {
     private static final long WAIT_MILLIS = 20_000;
 
     private final Map<Long, Object> answers = new ConcurrentHashMap<>();
     private final Map<Long, TierMiss> misses = new ConcurrentHashMap<>();
+    private final Set<byte[][]> handedOut = Collections.newSetFromMap(new IdentityHashMap<>()); // guarded by this
 
     @Override
     public void found(long ticket, int numChunks) {
@@ -19,7 +23,31 @@ final class Received implements PrefixStore.Answers {
 
     @Override
     public void loaded(long ticket, byte[][] pieces) {
+        synchronized (this) {
+            if (!handedOut.remove(pieces)) {
+                throw new AssertionError("ticket " + ticket + " is answered with arrays of the store's own");
+            }
+        }
         add(ticket, pieces);
+    }
+
+    @Override
+    public byte[][] arraysFor(int[] pieceBytes) {
+        byte[][] arrays = PrefixStore.Answers.super.arraysFor(pieceBytes);
+        synchronized (this) {
+            handedOut.add(arrays);
+        }
+        return arrays;
+    }
+
+    @Override
+    public synchronized void gaveBack(byte[][] pieces) {
+        handedOut.remove(pieces); // not there: of a chunk that was to be kept
+    }
+
+    /** Arrays that the store has for loads. */
+    synchronized int numHandedOut() {
+        return handedOut.size();
     }
 
     @Override

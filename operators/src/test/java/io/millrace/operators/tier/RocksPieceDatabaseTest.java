@@ -37,6 +37,12 @@ class RocksPieceDatabaseTest {
         return bytes;
     }
 
+    /** A piece as it was read; null if it was not. */
+    private static byte[] read(RocksPieceDatabase database, ChunkKey key, int piece, int numBytes) throws IOException {
+        byte[] bytes = new byte[numBytes];
+        return database.read(key, piece, bytes) ? bytes : null;
+    }
+
     private static ChunkKey key(int number) {
         return new ChunkKey(5, number);
     }
@@ -46,12 +52,12 @@ class RocksPieceDatabaseTest {
         try (RocksPieceDatabase database = database()) {
             byte[] bytes = bytes(3, 0);
             database.write(key(3), 1, bytes);
-            assertArrayEquals(bytes, database.read(key(3), 1, bytes.length));
-            assertNull(database.read(key(3), 1, bytes.length - 1));
-            assertNull(database.read(key(3), 0, bytes.length));
+            assertArrayEquals(bytes, read(database, key(3), 1, bytes.length));
+            assertNull(read(database, key(3), 1, bytes.length - 1));
+            assertNull(read(database, key(3), 0, bytes.length));
             database.remove(key(3), 1);
             database.remove(key(3), 1);
-            assertNull(database.read(key(3), 1, bytes.length));
+            assertNull(read(database, key(3), 1, bytes.length));
         }
     }
 
@@ -78,7 +84,7 @@ class RocksPieceDatabaseTest {
             assertTrue(most > CAPACITY_BYTES / 2, most + " bytes; seed " + seed);
             assertTrue(most <= CAPACITY_BYTES, most + " bytes; seed " + seed);
             for (int number = 0; number < versions.length; number++) {
-                byte[] read = database.read(key(number), 0, PIECE_BYTES + number);
+                byte[] read = read(database, key(number), 0, PIECE_BYTES + number);
                 assertArrayEquals(versions[number] == 0 ? null : bytes(number, versions[number]), read, "seed " + seed);
                 database.remove(key(number), 0);
             }
@@ -100,7 +106,7 @@ class RocksPieceDatabaseTest {
                     byte[] expected = bytes(0, 0);
                     try {
                         while (!isOver.get()) {
-                            assertArrayEquals(expected, database.read(key(0), 0, expected.length));
+                            assertArrayEquals(expected, read(database, key(0), 0, expected.length));
                             numRead.incrementAndGet();
                         }
                     } catch (Throwable e) {
@@ -120,7 +126,7 @@ class RocksPieceDatabaseTest {
             }
             assertNull(failure.get(), () -> failure.get().toString());
             assertTrue(numRead.get() > 0);
-            assertEquals(PIECE_BYTES, database.read(key(0), 0, PIECE_BYTES).length);
+            assertEquals(PIECE_BYTES, read(database, key(0), 0, PIECE_BYTES).length);
         }
     }
 }
