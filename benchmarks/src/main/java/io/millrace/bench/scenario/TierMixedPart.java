@@ -124,6 +124,7 @@ final class TierMixedPart {
             }
         }
         report.config("mixed_io_over_compute", IO_OVER_COMPUTE);
+        report.config("mixed_loading_alone_s", kvBytes / bytesPerSecond);
         report.config(
                 "mixed",
                 "a stored prompt of " + numStoredTokens + " tokens, then " + numShort + " short ones, "
