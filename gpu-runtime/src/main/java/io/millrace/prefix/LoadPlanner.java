@@ -133,6 +133,23 @@ final class LoadPlanner {
         return limits;
     }
 
+    /**
+     * Limits of a step that ends with a prompt whose stored part has just been loaded: others went before it meanwhile, so it
+     * is not to wait for those that are served after it, too.
+     *
+     * @param numTokens of the prompt, and of those that are served before it
+     * @param numOtherTokens tokens of all prompts that are not being loaded, as far as they fit into the budget
+     * @return null if that would not save half a step
+     */
+    PromptLimits limitsToLoaded(int numTokens, int budget, int numOtherTokens) {
+        int limit = Math.max(numTokens, Math.max(1, budget / SHORTEST_PART_OF_BUDGET));
+        if (shortSteps < 1 || limit > numOtherTokens / 2) {
+            return null;
+        }
+        shortSteps--;
+        return new PromptLimits(limit, limit);
+    }
+
     /** Notes that a step was run. */
     void observeStep(long nanos) {
         shortSteps = Math.min(MAX_SHORT_STEPS, shortSteps + SHORT_STEPS_PER_STEP);

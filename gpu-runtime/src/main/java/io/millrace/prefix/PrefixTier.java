@@ -46,6 +46,7 @@ public final class PrefixTier implements LowerTier {
     private final Map<Sequence, TierSequence> sequences = new IdentityHashMap<>();
     private final List<TierSequence> active = new ArrayList<>(); // with loads, in order of service
     private final List<TierSequence> toFind = new ArrayList<>(); // preempted, or evicted from memory while they waited
+    private final List<TierSequence> loaded = new ArrayList<>(); // to the end of their prefixes since the last step
     private Scheduler scheduler;
 
     /**
@@ -170,6 +171,7 @@ public final class PrefixTier implements LowerTier {
                 noteProgress(part);
             }
         }
+        loaded.clear();
         planner.observeStep(nanos);
         compute.observe(batch.numTokens(), sumPositions, numPromptTokens, nanos);
         if (store != null) {
@@ -190,6 +192,7 @@ public final class PrefixTier implements LowerTier {
         TierSequence each = sequences.remove(sequence);
         if (each != null) {
             toFind.remove(each);
+            loaded.remove(each);
             close(each);
         }
     }
@@ -217,11 +220,18 @@ public final class PrefixTier implements LowerTier {
 
     @Override
     public boolean isLoading() {
-        return !active.isEmpty();
+        return !active.isEmpty() || !loaded.isEmpty();
     }
 
     @Override
     public PromptLimits promptLimits(int budget, int numOtherTokens, ScheduledBatch batch) {
+        for (TierSequence each : loaded) {
+            int numTokens = scheduler.numPromptTokensUpTo(each.sequence.group(), budget);
+            PromptLimits limits = planner.limitsToLoaded(numTokens, budget, numOtherTokens);
+            if (limits != null) {
+                return limits;
+            }
+        }
         return planner.promptLimits(active, budget, numOtherTokens, batch);
     }
 
@@ -267,6 +277,7 @@ public final class PrefixTier implements LowerTier {
         if (each == null) {
             return;
         }
+        loaded.remove(each);
         close(each);
         exportIfItPays(each);
         each.restoring = true;
@@ -427,6 +438,9 @@ public final class PrefixTier implements LowerTier {
         if (lastUseful < 0 || passed) {
             account(each);
             close(each);
+            if (passed && each.numLoaded > 0 && config.loadingLast()) {
+                loaded.add(each);
+            }
         } else {
             updateGroup(each);
         }

@@ -35,12 +35,12 @@ public interface LowerTier {
         public void preempting(Sequence sequence) {}
     };
 
-    /** Whether anything is being loaded. */
+    /** Whether anything is being loaded, or was until this step. */
     boolean isLoading();
 
     /**
-     * How much of prompts the step is to compute, so that it ends when a load has brought what is missing; asked only while
-     * something is loading.
+     * How much of prompts the step is to compute, so that it ends when a load has brought what is missing, or soon if one just
+     * has; asked only while {@link #isLoading}.
      *
      * @param budget tokens left of the step's budget
      * @param numOtherTokens tokens of other prompts that wait to be computed, as far as they fit into the budget

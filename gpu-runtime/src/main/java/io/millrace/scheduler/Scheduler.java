@@ -103,8 +103,17 @@ public final class Scheduler {
 
     /** Tokens of prompts that are not being loaded and wait to be computed, as far as they fit into so many. */
     public int numOtherPromptTokens(int maxTokens) {
+        return numOtherPromptTokens(groups.size(), maxTokens);
+    }
+
+    /** The same of a group, and of those that are served before it. */
+    public int numPromptTokensUpTo(SequenceGroup last, int maxTokens) {
+        return numOtherPromptTokens(Collections.binarySearch(groups, last) + 1, maxTokens);
+    }
+
+    private int numOtherPromptTokens(int numGroups, int maxTokens) {
         int count = 0;
-        for (int g = 0; g < groups.size() && count < maxTokens; g++) {
+        for (int g = 0; g < numGroups && count < maxTokens; g++) {
             SequenceGroup group = groups.get(g);
             if (group.isLoadingPrefix()) {
                 continue;

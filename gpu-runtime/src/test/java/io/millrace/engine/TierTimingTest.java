@@ -12,12 +12,16 @@ import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Times to the first token of a stored prompt, exactly, on a clock of the test's. */
 class TierTimingTest {
     private static final int CHUNK = 128;
     private static final int FIRST_MEASURED_ID = 300;
     private static final double TOKEN_NANOS = 100_000;
+    private static final int BUDGET = 512;
+    private static final int NUM_LOADED_CHUNKS = 16;
+    private static final long LOAD_NANOS = 5_000_000;
 
     /** One setting: shares of compute, speed of loads, length. */
     private record Cell(int budget, double share, int numTokens, double ratio, double dearth) {
@@ -138,6 +142,64 @@ class TierTimingTest {
         }
         System.out.printf("budget %d share %.3f: %d cells, worst %.2f of the margin%n", budget, share, numCells, worst);
         assertEquals("", failures.toString());
+    }
+
+    /**
+     * A stored prompt that loads in a step and a half, and more tokens of others than fit into any number of steps until then.
+     *
+     * @param numLeft tokens behind the stored part
+     * @param priority of the others
+     * @return until the first token, and of the others' tokens how many were computed meanwhile
+     */
+    private static long[] amongOthers(int numLeft, int priority, boolean loadingLast) {
+        TierHarness.Clock clock = new TierHarness.Clock();
+        InMemoryPrefixStore store = new InMemoryPrefixStore(clock, 1).withTimes(0, 1000);
+        TierConfig tier = new TierConfig(KvFormat.AS_COMPUTED, CHUNK, true, 1L << 40, 1_000_000);
+        EngineConfig config =
+                EngineHarness.config(64, BUDGET, true, 16).withTier(loadingLast ? tier : tier.inOrderOfService());
+        int numBlocks = 1024;
+        int[] prompt = tokens(7, NUM_LOADED_CHUNKS * CHUNK + numLeft, FIRST_MEASURED_ID);
+        SamplingParams one = SamplingParams.builder().maxTokens(1).build();
+        try (TierHarness tiered = new TierHarness(config, numBlocks, clock, store)) {
+            tiered.nanosPerToken = TOKEN_NANOS;
+            for (String id : new String[] {"store", "warm"}) {
+                tiered.harness.submit(new Request(id, prompt, one));
+                tiered.runToEnd(100_000);
+                tiered.flood(numBlocks);
+                store.withTimes(0, LOAD_NANOS);
+            }
+            long begun = clock.now;
+            long othersBefore = tiered.numTokensBelow;
+            tiered.harness.submit(new Request("measured", prompt, one));
+            for (int i = 0; i < 16; i++) {
+                tiered.harness.submit(
+                        new Request("other" + i, tokens(1000 + i, 200, 10), one, priority, "", List.of(), false));
+            }
+            while (!tiered.harness.ledger.get("measured").isDone()) {
+                assertTrue(tiered.step());
+            }
+            long[] result = {clock.now - begun, tiered.numTokensBelow - othersBefore};
+            tiered.runToEnd(100_000);
+            return result;
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 40})
+    void aPromptThatOthersWentBeforeWaitsForNoStepOfThoseBehindIt(int numLeft) {
+        long[] adaptive = amongOthers(numLeft, 0, true);
+        double shortest = Math.max(numLeft, BUDGET / 32) * TOKEN_NANOS;
+        assertTrue(adaptive[0] >= NUM_LOADED_CHUNKS * LOAD_NANOS, adaptive[0] + " ns");
+        assertTrue(
+                adaptive[0] <= 1.05 * NUM_LOADED_CHUNKS * LOAD_NANOS + shortest,
+                adaptive[0] / 1e6 + " ms, loads take " + NUM_LOADED_CHUNKS * LOAD_NANOS / 1e6);
+        long[] inOrder = amongOthers(numLeft, 0, false);
+        assertTrue(inOrder[1] >= BUDGET / 2, "steps in order of service are full: " + inOrder[1] + " tokens of others");
+    }
+
+    @Test
+    void thoseServedBeforeAPromptThatWasLoadedGoFirst() {
+        assertEquals(16 * 200, amongOthers(40, -1, true)[1]);
     }
 
     @Test
