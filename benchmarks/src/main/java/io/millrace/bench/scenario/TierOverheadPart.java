@@ -18,8 +18,9 @@ import java.util.function.ToDoubleFunction;
 
 /**
  * What a tier costs that is of no use: attached while nothing is stored, and writing everything behind. Blocks are short and
- * many: a slow moment of the machine then falls on few of them, and the bound of the median is close to it. Each comparison is
- * made with two pairs of engines, made in either order, since where an engine's memory lies is worth up to a percent, too.
+ * many: a slow moment of the machine then falls on few of them, and the bound of the median is close to it. Where a report is
+ * wanted, each comparison is made with two pairs of engines, made in either order, since where an engine's memory lies is worth
+ * up to a percent, too.
  */
 final class TierOverheadPart {
     private static final int NUM_DECODING = 16;
@@ -43,7 +44,7 @@ final class TierOverheadPart {
     /**
      * What is compared.
      *
-     * @param numPairs of blocks, in each of the two orders
+     * @param numPairs of blocks, in each order of making the engines
      * @param prepare what both engines do first
      * @param block what is timed; returns its seconds
      * @param end told the engine with the tier before it is closed
@@ -158,7 +159,7 @@ final class TierOverheadPart {
     /** Returns what the ratio of rates is at least. */
     private double compare(Comparison comparison) {
         Ratios ratios = new Ratios();
-        for (boolean tierFirst : new boolean[] {false, true}) {
+        for (boolean tierFirst : settings.full() ? new boolean[] {false, true} : new boolean[] {false}) {
             try (EngineSession first = session(comparison, tierFirst);
                     EngineSession second = session(comparison, !tierFirst)) {
                 EngineSession without = tierFirst ? second : first;
