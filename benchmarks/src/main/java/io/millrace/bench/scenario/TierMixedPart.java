@@ -10,17 +10,20 @@ import io.millrace.prefix.PrefixStore;
 import io.millrace.prefix.TierConfig;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
+import java.util.Random;
 
 /**
  * A stored prompt of 4k tokens, then 22 short ones: all in order of arrival, or with the short ones computed first while the
- * stored one loads. Unless a report is wanted, both are a quarter of that, and so is the budget of a step.
+ * stored one loads. Unless a report is wanted, the stored one is a quarter of that, as is the budget of a step, and so many are
+ * short that beside it they are as much to compute.
  */
 final class TierMixedPart {
     private static final int STORED_TOKENS = 4096;
     private static final int QUICK_STORED_TOKENS = 1024;
     private static final int NUM_SHORT = 22;
-    private static final int QUICK_NUM_SHORT = 6;
+    private static final int QUICK_NUM_SHORT = 4;
     private static final int MIN_SHORT_TOKENS = 32;
     private static final int MAX_SHORT_TOKENS = 448;
     private static final int MAX_NUM_BATCHED_TOKENS = 512;
@@ -40,6 +43,7 @@ final class TierMixedPart {
 
     private final BenchSettings settings;
     private final Report report;
+    private final Random random;
     private final int numStoredTokens;
     private final int numShort;
     private final int maxNumBatchedTokens;
@@ -50,6 +54,7 @@ final class TierMixedPart {
     TierMixedPart(BenchSettings settings, Report report) {
         this.settings = settings;
         this.report = report;
+        random = new Random(settings.seed());
         numStoredTokens = settings.pick(QUICK_STORED_TOKENS, STORED_TOKENS);
         numShort = settings.pick(QUICK_NUM_SHORT, NUM_SHORT);
         maxNumBatchedTokens = settings.pick(QUICK_MAX_NUM_BATCHED_TOKENS, MAX_NUM_BATCHED_TOKENS);
@@ -152,8 +157,9 @@ final class TierMixedPart {
     private List<int[]> shorts(Workload workload) {
         List<int[]> shorts = new ArrayList<>();
         for (int i = 0; i < numShort; i++) {
-            shorts.add(workload.prompt(workload.length(MIN_SHORT_TOKENS, MAX_SHORT_TOKENS)));
+            shorts.add(workload.prompt(MIN_SHORT_TOKENS + i * (MAX_SHORT_TOKENS - MIN_SHORT_TOKENS) / (numShort - 1)));
         }
+        Collections.shuffle(shorts, random);
         return shorts;
     }
 
