@@ -2,7 +2,7 @@
 """Measures Millrace beside vLLM's CPU build, OpenVINO GenAI and llama.cpp, on the same random weights:
 
     dev/peers/setup.sh DIR          once
-    dev/peers/run.py DIR            the measurement: about half an hour, and nothing else may run meanwhile
+    dev/peers/run.py DIR            the measurement: about 40 minutes, and nothing else may run meanwhile
 
 One engine at a time, in alternating rounds. Every figure is appended to DIR/measured/results.jsonl when it is there, so that a
 run which was interrupted goes on where it stopped. Ends with a table and DIR/measured/peers.json (docs/benchmarks.md explains).
@@ -19,7 +19,7 @@ import threading
 import time
 
 import table
-from workloads import WARM_UP_NEW_TOKENS, workloads
+from workloads import workloads
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
@@ -247,7 +247,7 @@ def facts(base, options):
     cpu = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith(("model name", "flags"))][:2]
     versions = {file.stem: file.read_text().strip() for file in base.glob("*.installed")}
     return dict(at=now(), cpu=cpu[0], amx="amx_tile" in cpu[1].split(), cores=os.cpu_count(), threads=options.threads, shape=options.shape,
-                small=options.small, versions=versions, warm_up_new_tokens=WARM_UP_NEW_TOKENS)
+                small=options.small, versions=versions)
 
 
 def commit():

@@ -5,7 +5,6 @@ import random
 import time
 
 FIRST_PLAIN_ID = 3  # after the tokens that tokenizers begin with
-WARM_UP_NEW_TOKENS = 8  # every workload's own shape once before it is measured
 SAMPLED, GREEDY = dict(temperature=1.0, top_p=0.95), dict(temperature=0.0, top_p=1.0)
 
 
@@ -58,7 +57,7 @@ def measure(work, round_number, vocabulary, run):
         counted(work, new, answers)
         return seconds
 
-    timed(min(WARM_UP_NEW_TOKENS, work["new"]))
+    timed(work["new"])  # to warm up
     seconds, first_token_seconds = [], []
     for _ in range(work["repeats"]):
         seconds.append(timed(work["new"]))

@@ -10,19 +10,20 @@ final class WarmUp {
 
     private WarmUp() {}
 
-    /** Runs until the windows' medians agree within 3 % twice in a row, or maxSeconds have passed. */
+    /** Runs at least once, until the windows' medians agree within 3 % twice in a row or maxSeconds have passed. */
     static void untilStable(double maxSeconds, DoubleSupplier timedRun) {
         long deadline = System.nanoTime() + (long) (maxSeconds * 1e9);
         double before = Double.POSITIVE_INFINITY;
         int numStable = 0;
-        while (numStable < NUM_STABLE_WINDOWS && System.nanoTime() < deadline) {
-            Samples window = new Samples();
-            for (int i = 0; i < RUNS_PER_WINDOW; i++) {
-                window.add(timedRun.getAsDouble());
+        Samples window = new Samples();
+        do {
+            window.add(timedRun.getAsDouble());
+            if (window.count() == RUNS_PER_WINDOW) {
+                double median = window.median();
+                numStable = Math.abs(median - before) <= TOLERANCE * before ? numStable + 1 : 0;
+                before = median;
+                window = new Samples();
             }
-            double median = window.median();
-            numStable = Math.abs(median - before) <= TOLERANCE * before ? numStable + 1 : 0;
-            before = median;
-        }
+        } while (numStable < NUM_STABLE_WINDOWS && System.nanoTime() < deadline);
     }
 }
