@@ -100,9 +100,27 @@ public interface Kernels {
     void foldScores(
             float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors);
 
-    /** The same with powers rounded to bfloat16, those below {@link Bfloat16#SMALLEST} to 0; the sums are of rounded ones. */
+    /**
+     * The same with powers rounded to bfloat16, those below {@link Bfloat16#SMALLEST} to 0; the sums are of rounded ones.
+     *
+     * @param scores row r's tile stands at scoresOffset + (r - firstRow) × scoresStride
+     */
     void foldScoresToBfloat16(
-            float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors);
+            float[] scores,
+            int scoresOffset,
+            int scoresStride,
+            int firstRow,
+            int numRows,
+            int[] counts,
+            float[] maxima,
+            float[] sums,
+            float[] factors);
+
+    /**
+     * Upper halves of numbers that are bfloat16 numbers already, from rows of a tile that stand some stride apart to rows that
+     * lie together.
+     */
+    void narrowTiles(float[] source, int sourceOffset, int sourceStride, int numRows, short[] target, int targetOffset);
 
     /** The fixed tree over one row's 16 lanes of sums. */
     float sumLanes(float[] sums, int row);
@@ -148,6 +166,17 @@ public interface Kernels {
             int[] valueOffsets,
             float[] tileSums);
 
-    /** accumulators[r][d] = accumulators[r][d] × factors[r] + tileSums[r][d], fused. */
-    void foldTileSums(float[] tileSums, int firstRow, int numRows, float[] factors, int headDim, float[] accumulators);
+    /**
+     * accumulators[r][d] = accumulators[r][d] × factors[r] + tile sum of r and d, fused.
+     *
+     * @param tileSums row r's stand at sumsOffset + (r - firstRow) × headDim
+     */
+    void foldTileSums(
+            float[] tileSums,
+            int sumsOffset,
+            int firstRow,
+            int numRows,
+            float[] factors,
+            int headDim,
+            float[] accumulators);
 }

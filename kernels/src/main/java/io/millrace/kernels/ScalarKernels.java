@@ -147,40 +147,59 @@ public final class ScalarKernels implements Kernels {
     public void foldScores(
             float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
         for (int r = firstRow; r < firstRow + numRows; r++) {
-            factors[r] = raiseMaximum(scores, r, counts[r], maxima);
+            factors[r] = raiseMaximum(scores, r * TILE_SIZE, r, counts[r], maxima);
             for (int p = r * TILE_SIZE; p < (r + 1) * TILE_SIZE; p++) {
                 scores[p] = p - r * TILE_SIZE < counts[r] ? Exp2.of(scores[p] - maxima[r]) : 0f;
             }
-            addToLanes(scores, r, factors[r], sums);
+            addToLanes(scores, r * TILE_SIZE, r, factors[r], sums);
         }
     }
 
     @Override
     public void foldScoresToBfloat16(
-            float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
-        for (int r = firstRow; r < firstRow + numRows; r++) {
-            factors[r] = raiseMaximum(scores, r, counts[r], maxima);
-            for (int p = r * TILE_SIZE; p < (r + 1) * TILE_SIZE; p++) {
-                scores[p] = p - r * TILE_SIZE < counts[r] ? Exp2.toBfloat16(scores[p] - maxima[r]) : 0f;
+            float[] scores,
+            int scoresOffset,
+            int scoresStride,
+            int firstRow,
+            int numRows,
+            int[] counts,
+            float[] maxima,
+            float[] sums,
+            float[] factors) {
+        for (int i = 0; i < numRows; i++) {
+            int r = firstRow + i;
+            int at = scoresOffset + i * scoresStride;
+            factors[r] = raiseMaximum(scores, at, r, counts[r], maxima);
+            for (int p = 0; p < TILE_SIZE; p++) {
+                scores[at + p] = p < counts[r] ? Exp2.toBfloat16(scores[at + p] - maxima[r]) : 0f;
             }
-            addToLanes(scores, r, factors[r], sums);
+            addToLanes(scores, at, r, factors[r], sums);
+        }
+    }
+
+    @Override
+    public void narrowTiles(
+            float[] source, int sourceOffset, int sourceStride, int numRows, short[] target, int targetOffset) {
+        for (int i = 0; i < numRows * TILE_SIZE; i++) {
+            float number = source[sourceOffset + i / TILE_SIZE * sourceStride + i % TILE_SIZE];
+            target[targetOffset + i] = (short) (Float.floatToRawIntBits(number) >>> 16);
         }
     }
 
     /** What the accumulations under the old maximum shrink by. */
-    private static float raiseMaximum(float[] scores, int row, int count, float[] maxima) {
+    private static float raiseMaximum(float[] scores, int at, int row, int count, float[] maxima) {
         float oldMaximum = maxima[row];
         float maximum = oldMaximum;
-        for (int p = row * TILE_SIZE; p < row * TILE_SIZE + count; p++) {
+        for (int p = at; p < at + count; p++) {
             maximum = Math.max(maximum, scores[p]);
         }
         maxima[row] = maximum;
         return Exp2.of(oldMaximum - maximum);
     }
 
-    private static void addToLanes(float[] weights, int row, float factor, float[] sums) {
+    private static void addToLanes(float[] weights, int at, int row, float factor, float[] sums) {
         for (int lane = 0; lane < LANES; lane++) {
-            int p = row * TILE_SIZE + lane;
+            int p = at + lane;
             float sum = (weights[p] + weights[p + 16]) + (weights[p + 32] + weights[p + 48]);
             sums[row * LANES + lane] = Math.fma(sums[row * LANES + lane], factor, sum);
         }
@@ -249,11 +268,16 @@ public final class ScalarKernels implements Kernels {
 
     @Override
     public void foldTileSums(
-            float[] tileSums, int firstRow, int numRows, float[] factors, int headDim, float[] accumulators) {
-        for (int r = firstRow; r < firstRow + numRows; r++) {
-            for (int i = r * headDim; i < (r + 1) * headDim; i++) {
-                accumulators[i] = Math.fma(accumulators[i], factors[r], tileSums[i]);
-            }
+            float[] tileSums,
+            int sumsOffset,
+            int firstRow,
+            int numRows,
+            float[] factors,
+            int headDim,
+            float[] accumulators) {
+        for (int i = 0; i < numRows * headDim; i++) {
+            int at = firstRow * headDim + i;
+            accumulators[at] = Math.fma(accumulators[at], factors[at / headDim], tileSums[sumsOffset + i]);
         }
     }
 }

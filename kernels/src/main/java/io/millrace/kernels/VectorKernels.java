@@ -94,8 +94,23 @@ final class VectorKernels implements Kernels {
 
     @Override
     public void foldScoresToBfloat16(
-            float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
-        VectorRows.foldScoresToBfloat16(scores, firstRow, numRows, counts, maxima, sums, factors);
+            float[] scores,
+            int scoresOffset,
+            int scoresStride,
+            int firstRow,
+            int numRows,
+            int[] counts,
+            float[] maxima,
+            float[] sums,
+            float[] factors) {
+        VectorRows.foldScoresToBfloat16(
+                scores, scoresOffset, scoresStride, firstRow, numRows, counts, maxima, sums, factors);
+    }
+
+    @Override
+    public void narrowTiles(
+            float[] source, int sourceOffset, int sourceStride, int numRows, short[] target, int targetOffset) {
+        VectorRows.narrowTiles(source, sourceOffset, sourceStride, numRows, target, targetOffset);
     }
 
     @Override
@@ -137,9 +152,16 @@ final class VectorKernels implements Kernels {
 
     @Override
     public void foldTileSums(
-            float[] tileSums, int firstRow, int numRows, float[] factors, int headDim, float[] accumulators) {
-        for (int r = firstRow; r < firstRow + numRows; r++) {
-            VectorRows.foldTileSums(tileSums, r * headDim, factors[r], accumulators, headDim);
+            float[] tileSums,
+            int sumsOffset,
+            int firstRow,
+            int numRows,
+            float[] factors,
+            int headDim,
+            float[] accumulators) {
+        for (int i = 0; i < numRows; i++) {
+            int r = firstRow + i;
+            VectorRows.foldTileSums(tileSums, sumsOffset + i * headDim, factors[r], accumulators, r * headDim, headDim);
         }
     }
 }

@@ -178,15 +178,27 @@ final class VectorRows {
         }
     }
 
-    static void foldTileSums(float[] tileSums, int at, float factor, float[] accumulators, int count) {
-        int i = at;
-        for (; i + L <= at + count; i += L) {
-            FloatVector.fromArray(F, accumulators, i)
-                    .fma(FloatVector.broadcast(F, factor), FloatVector.fromArray(F, tileSums, i))
-                    .intoArray(accumulators, i);
+    static void foldTileSums(float[] tileSums, int from, float factor, float[] accumulators, int at, int count) {
+        int i = 0;
+        for (; i + L <= count; i += L) {
+            FloatVector.fromArray(F, accumulators, at + i)
+                    .fma(FloatVector.broadcast(F, factor), FloatVector.fromArray(F, tileSums, from + i))
+                    .intoArray(accumulators, at + i);
         }
-        for (; i < at + count; i++) {
-            accumulators[i] = Math.fma(accumulators[i], factor, tileSums[i]);
+        for (; i < count; i++) {
+            accumulators[at + i] = Math.fma(accumulators[at + i], factor, tileSums[from + i]);
+        }
+    }
+
+    static void narrowTiles(
+            float[] source, int sourceOffset, int sourceStride, int numRows, short[] target, int targetOffset) {
+        for (int row = 0; row < numRows; row++) {
+            int from = sourceOffset + row * sourceStride;
+            int to = targetOffset + row * Kernels.TILE_SIZE;
+            for (int p = 0; p < Kernels.TILE_SIZE; p += L) {
+                IntVector bits = FloatVector.fromArray(F, source, from + p).reinterpretAsInts();
+                ((ShortVector) bits.lanewise(VectorOperators.LSHR, 16).castShape(S, 0)).intoArray(target, to + p);
+            }
         }
     }
 
@@ -217,33 +229,40 @@ final class VectorRows {
             float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
         int end = firstRow + numRows;
         for (int row = firstRow; row < end; row++) {
-            factors[row] = raiseMaximum(scores, row, counts[row], maxima);
+            factors[row] = raiseMaximum(scores, row * Kernels.TILE_SIZE, row, counts[row], maxima);
         }
         for (int row = firstRow; row < end; row++) {
             exponentials(scores, row * Kernels.TILE_SIZE, maxima[row]);
         }
         for (int row = firstRow; row < end; row++) {
-            addToLanes(scores, row, factors[row], sums);
+            addToLanes(scores, row * Kernels.TILE_SIZE, row, factors[row], sums);
         }
     }
 
     /** In passes like {@link #foldScores}. */
     static void foldScoresToBfloat16(
-            float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
+            float[] scores,
+            int scoresOffset,
+            int scoresStride,
+            int firstRow,
+            int numRows,
+            int[] counts,
+            float[] maxima,
+            float[] sums,
+            float[] factors) {
         int end = firstRow + numRows;
-        for (int row = firstRow; row < end; row++) {
-            factors[row] = raiseMaximum(scores, row, counts[row], maxima);
+        for (int row = firstRow, at = scoresOffset; row < end; row++, at += scoresStride) {
+            factors[row] = raiseMaximum(scores, at, row, counts[row], maxima);
         }
-        for (int row = firstRow; row < end; row++) {
-            exponentialsToBfloat16(scores, row * Kernels.TILE_SIZE, maxima[row]);
+        for (int row = firstRow, at = scoresOffset; row < end; row++, at += scoresStride) {
+            exponentialsToBfloat16(scores, at, maxima[row]);
         }
-        for (int row = firstRow; row < end; row++) {
-            addToLanes(scores, row, factors[row], sums);
+        for (int row = firstRow, at = scoresOffset; row < end; row++, at += scoresStride) {
+            addToLanes(scores, at, row, factors[row], sums);
         }
     }
 
-    private static float raiseMaximum(float[] scores, int row, int count, float[] maxima) {
-        int offset = row * Kernels.TILE_SIZE;
+    private static float raiseMaximum(float[] scores, int offset, int row, int count, float[] maxima) {
         for (int p = count; p < Kernels.TILE_SIZE; p++) {
             scores[offset + p] = Float.NEGATIVE_INFINITY;
         }
@@ -305,8 +324,7 @@ final class VectorRows {
         return bits.reinterpretAsFloats().blend(0f, x.compare(VectorOperators.LT, Exp2.LOWEST_FACTOR));
     }
 
-    private static void addToLanes(float[] scores, int row, float factor, float[] sums) {
-        int offset = row * Kernels.TILE_SIZE;
+    private static void addToLanes(float[] scores, int offset, int row, float factor, float[] sums) {
         for (int lane = 0; lane < Kernels.LANES; lane += L) {
             int p = offset + lane;
             FloatVector first = FloatVector.fromArray(F, scores, p).add(FloatVector.fromArray(F, scores, p + 16));

@@ -150,7 +150,7 @@ class KernelTwinsTest {
         for (Kernels kernels : new Kernels[] {scalar, vector}) {
             float[] weights = scores.clone();
             kernels.foldScoresToBfloat16(
-                    weights, 0, 1, new int[] {60}, new float[] {-3}, new float[Kernels.LANES], new float[1]);
+                    weights, 0, 64, 0, 1, new int[] {60}, new float[] {-3}, new float[Kernels.LANES], new float[1]);
             for (int p = 0; p < weights.length; p++) {
                 double exact = Math.pow(2, scores[p]);
                 float expected = p >= 60 || scores[p] < -48 ? 0f : Bfloat16.widen(Bfloat16.round((float) exact));
@@ -167,7 +167,7 @@ class KernelTwinsTest {
                 float[] scores = new float[Kernels.TILE_SIZE];
                 scores[7] = bad;
                 float[] sums = new float[Kernels.LANES];
-                kernels.foldScoresToBfloat16(scores, 0, 1, new int[] {64}, new float[] {1}, sums, new float[1]);
+                kernels.foldScoresToBfloat16(scores, 0, 64, 0, 1, new int[] {64}, new float[] {1}, sums, new float[1]);
                 assertTrue(Float.isNaN(scores[7]), kernels.name() + " makes " + bad + " " + scores[7]);
                 assertTrue(Float.isNaN(kernels.sumLanes(sums, 0)));
             }
@@ -189,6 +189,51 @@ class KernelTwinsTest {
                 assertEquals(padded[i], Bfloat16.high(pairs[i]));
             }
         }
+    }
+
+    @Test
+    void scoresMayStandSomeStrideApart() {
+        Random random = new Random(4);
+        int rows = 5;
+        int stride = 3 * Kernels.TILE_SIZE;
+        float[] apart = new float[7 + rows * stride];
+        float[] together = new float[2 * Kernels.TILE_SIZE + rows * Kernels.TILE_SIZE]; // rows from the third on
+        for (int i = 0; i < apart.length; i++) {
+            apart[i] = (float) random.nextGaussian();
+        }
+        for (int r = 0; r < rows; r++) {
+            System.arraycopy(apart, 7 + r * stride, together, (2 + r) * Kernels.TILE_SIZE, Kernels.TILE_SIZE);
+        }
+        int[] counts = {64, 64, 1, 17, 40, 63, 64};
+        for (Kernels kernels : new Kernels[] {scalar, vector}) {
+            float[][] ofApart = foldTwoOn(kernels, apart.clone(), 7, stride, rows, counts);
+            float[][] ofTogether =
+                    foldTwoOn(kernels, together.clone(), 2 * Kernels.TILE_SIZE, Kernels.TILE_SIZE, rows, counts);
+            for (int i = 1; i < ofApart.length; i++) {
+                assertSameBits(ofTogether[i], ofApart[i]);
+            }
+            short[] narrowApart = new short[3 + rows * Kernels.TILE_SIZE];
+            kernels.narrowTiles(ofApart[0], 7, stride, rows, narrowApart, 3);
+            for (int i = 0; i < rows * Kernels.TILE_SIZE; i++) {
+                float weight = ofTogether[0][2 * Kernels.TILE_SIZE + i];
+                assertEquals(weight, Bfloat16.widen(narrowApart[3 + i]), "element " + i);
+            }
+            float[] sums = {9, 8, 1, 2, 3, 4};
+            float[] accumulators = {5, 5, 5, 10, 20, 30, 40};
+            kernels.foldTileSums(sums, 2, 2, 2, new float[] {0, 0, 0.5f, 2}, 1, accumulators);
+            assertSameBits(new float[] {5, 5, 3.5f, 22, 20, 30, 40}, accumulators);
+        }
+    }
+
+    /** Scores, maxima, sums and factors of rows from the third on. */
+    private static float[][] foldTwoOn(
+            Kernels kernels, float[] scores, int offset, int stride, int rows, int[] counts) {
+        float[] maxima = new float[rows + 2];
+        Arrays.fill(maxima, -0.5f);
+        float[] sums = new float[(rows + 2) * Kernels.LANES];
+        float[] factors = new float[rows + 2];
+        kernels.foldScoresToBfloat16(scores, offset, stride, 2, rows, counts, maxima, sums, factors);
+        return new float[][] {scores, maxima, sums, factors};
     }
 
     private static float[] rounded(float[] x) {
@@ -230,9 +275,9 @@ class KernelTwinsTest {
         for (int repeat = 0; repeat < 2; repeat++) {
             if (tile instanceof Pairs pairs) {
                 kernels.scores(queries, 0, rows, headDim, pairs.keys, pairs.offsets, numBlocks, scores);
-                kernels.foldScoresToBfloat16(scores, 0, rows, counts, maxima, sums, factors);
+                kernels.foldScoresToBfloat16(scores, 0, Kernels.TILE_SIZE, 0, rows, counts, maxima, sums, factors);
                 kernels.accumulate(scores, 0, rows, counts, headDim, pairs.values, pairs.offsets, tileSums);
-                kernels.foldTileSums(tileSums, 0, rows, factors, headDim, accumulators);
+                kernels.foldTileSums(tileSums, 0, 0, rows, factors, headDim, accumulators);
             } else if (tile instanceof Floats floats) {
                 kernels.scores(queries, 0, rows, headDim, floats.keys, floats.offsets, 16, numBlocks, scores);
                 kernels.foldScores(scores, 0, rows, counts, maxima, sums, factors);

@@ -55,6 +55,32 @@ final class ActivationBuffer implements AutoCloseable {
         }
     }
 
+    /**
+     * Writes the same part of neighbouring rows, which lie together from the front of source; halfScratch holds at least
+     * numRows × count elements. Faster than row by row: the conversion is one loop.
+     */
+    void putRows(int firstRow, int numRows, int column, float[] source, int count, short[] halfScratch) {
+        if (format == NumberFormat.FLOAT32) {
+            for (int r = 0; r < numRows; r++) {
+                floats.put((firstRow + r) * width + column, source, r * count, count);
+            }
+            return;
+        }
+        kernels.toBfloat16(source, 0, halfScratch, 0, numRows * count);
+        if (count == width) {
+            putHalves(firstRow, halfScratch, numRows * count);
+            return;
+        }
+        for (int r = 0; r < numRows; r++) {
+            halves.put((firstRow + r) * width + column, halfScratch, r * count, count);
+        }
+    }
+
+    /** Writes neighbouring rows from the front of an array, where the format is bfloat16. */
+    void putHalves(int firstRow, short[] source, int count) {
+        halves.put(firstRow * width, source, 0, count);
+    }
+
     @Override
     public void close() {
         memory.close();

@@ -199,7 +199,9 @@ final class AttentionPlan {
     }
 
     private void addPieces(int start, int s, int startTile, int stopTile, boolean last, int atLevel) {
-        boolean areMany = last && numPlanRows - start >= MANY_PIECES * maxTokensPerPiece;
+        boolean areMany = last
+                && numPlanRows - start > maxTokensPerPieceOfFew
+                && tokenRows.numRows() >= MANY_PIECES * maxTokensPerPiece;
         int most = areMany ? maxTokensPerPiece : maxTokensPerPieceOfFew;
         int count;
         for (int row = start; row < numPlanRows; row += count) {
@@ -301,6 +303,11 @@ final class AttentionPlan {
 
     int[] blockTable(int piece) {
         return input.blockTables()[sequence[piece]];
+    }
+
+    /** Positions of the piece's sequence whose keys and values are there once the step's are stored. */
+    int contextLength(int piece) {
+        return input.contextLengths()[sequence[piece]];
     }
 
     /** Where a row's state is kept between levels; -1 for rows of one piece only. */

@@ -12,6 +12,7 @@ import java.util.Random;
 final class AttentionProbe {
     private static final int NUM_ROWS = 64;
     private static final int NUM_BLOCKS = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
+    private static final int MAX_TILES = AttentionProducts.MAX_TILES;
 
     private final AttentionShapes shapes;
     private final Kernels kernels;
@@ -41,12 +42,15 @@ final class AttentionProbe {
     private void probe(AttentionProducts products, boolean isWide, boolean[] accepted) {
         int headDim = shapes.headDim();
         Random random = new Random(headDim);
-        int[] pairs = new int[Kernels.TILE_SIZE * headDim]; // keys of a block, then its values, as in the pool
-        int[] keyOffsets = new int[NUM_BLOCKS];
+        int blockInts = Kernels.BLOCK_SIZE * headDim; // keys of a block, then its values, as in the pool
+        int[] pairs = new int[MAX_TILES * NUM_BLOCKS * blockInts];
+        int[][] keyOffsets = new int[MAX_TILES][NUM_BLOCKS];
         int[] valueOffsets = new int[NUM_BLOCKS];
+        for (int b = 0; b < MAX_TILES * NUM_BLOCKS; b++) {
+            keyOffsets[b / NUM_BLOCKS][b % NUM_BLOCKS] = b * blockInts;
+        }
         for (int b = 0; b < NUM_BLOCKS; b++) {
-            keyOffsets[b] = b * Kernels.BLOCK_SIZE * headDim;
-            valueOffsets[b] = keyOffsets[b] + Kernels.BLOCK_SIZE * headDim / 2;
+            valueOffsets[b] = b * blockInts + blockInts / 2;
         }
         for (int i = 0; i < pairs.length; i++) {
             pairs[i] = Bfloat16.pair(number(random, isWide), number(random, isWide));
@@ -59,22 +63,36 @@ final class AttentionProbe {
         for (int i = 0; i < weights.length; i++) {
             weights[i] = random.nextInt(8) == 0 ? 0f : Math.abs(number(random, isWide));
         }
-        float[] scores = new float[NUM_ROWS * Kernels.TILE_SIZE];
+        float[][] scores = new float[MAX_TILES][NUM_ROWS * Kernels.TILE_SIZE];
+        for (int tile = 0; tile < MAX_TILES; tile++) {
+            kernels.scores(queries, 0, NUM_ROWS, headDim, pairs, keyOffsets[tile], NUM_BLOCKS, scores[tile]);
+        }
         float[] sums = new float[NUM_ROWS * headDim];
         int[] counts = new int[NUM_ROWS];
         Arrays.fill(counts, Kernels.TILE_SIZE);
-        kernels.scores(queries, 0, NUM_ROWS, headDim, pairs, keyOffsets, NUM_BLOCKS, scores);
         kernels.accumulate(weights, 0, NUM_ROWS, counts, headDim, pairs, valueOffsets, sums);
 
-        float[] computed = new float[RowCounts.LARGEST * Math.max(headDim, Kernels.TILE_SIZE)];
-        float[] manyQueries = repeated(queries);
-        float[] manyWeights = repeated(weights);
-        products.putQueries(manyQueries, RowCounts.LARGEST);
+        products.putQueries(repeated(queries), RowCounts.LARGEST);
+        products.putWeights(0, 0, RowCounts.LARGEST, repeated(weights), 0, Kernels.TILE_SIZE);
+        for (int tile = 0; tile < MAX_TILES; tile++) {
+            products.putKeys(tile, pairs, keyOffsets[tile], NUM_BLOCKS);
+        }
+        products.putValues(pairs, valueOffsets, Kernels.TILE_SIZE);
+        float[] computed = new float[RowCounts.LARGEST * Math.max(headDim, MAX_TILES * Kernels.TILE_SIZE)];
         for (int candidate = 0; candidate < accepted.length; candidate++) {
-            products.scoresByCandidate(candidate, pairs, keyOffsets, computed);
-            accepted[candidate] &= agrees(scores, computed, candidate);
-            products.accumulateByCandidate(candidate, manyWeights, pairs, valueOffsets, computed);
-            accepted[candidate] &= agrees(sums, computed, candidate);
+            int rows = RowCounts.CANDIDATES[candidate];
+            for (int tiles = 1; tiles <= MAX_TILES; tiles *= 2) {
+                products.multiplyKeysByCandidate(tiles, 0, candidate);
+                products.read(0, computed, rows * tiles * Kernels.TILE_SIZE);
+                for (int tile = 0; tile < tiles; tile++) {
+                    int offset = tile * Kernels.TILE_SIZE;
+                    accepted[candidate] &=
+                            agrees(scores[tile], Kernels.TILE_SIZE, computed, offset, tiles * Kernels.TILE_SIZE, rows);
+                }
+            }
+            products.multiplyValuesByCandidate(0, 0, candidate);
+            products.read(0, computed, rows * headDim);
+            accepted[candidate] &= agrees(sums, headDim, computed, 0, headDim, rows);
         }
     }
 
@@ -96,10 +114,11 @@ final class AttentionProbe {
         return all;
     }
 
-    private static boolean agrees(float[] expected, float[] computed, int candidate) {
-        int elements = expected.length / NUM_ROWS * RowCounts.CANDIDATES[candidate];
-        for (int i = 0; i < elements; i++) {
-            if (Float.floatToRawIntBits(expected[i % expected.length]) != Float.floatToRawIntBits(computed[i])) {
+    /** Rows of the expected numbers repeat; those computed stand some stride apart. */
+    private static boolean agrees(float[] expected, int width, float[] computed, int offset, int stride, int numRows) {
+        for (int i = 0; i < numRows * width; i++) {
+            float value = computed[offset + i / width * stride + i % width];
+            if (Float.floatToRawIntBits(expected[i % expected.length]) != Float.floatToRawIntBits(value)) {
                 return false;
             }
         }

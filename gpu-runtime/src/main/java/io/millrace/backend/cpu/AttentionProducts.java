@@ -4,15 +4,26 @@ import io.millrace.kernels.Kernels;
 import java.nio.IntBuffer;
 
 /**
- * One compute thread's means to run attention's two products over a whole tile by the matrix library: operands outside of
- * the Java heap, to which the tile is copied. The pool's pairs already stand in the library's order. Used by its thread only
- * (closed by any once the thread is done with it).
+ * One compute thread's means to run attention's two products by the matrix library: operands outside of the Java heap, to
+ * which tiles are copied. The pool's pairs already stand in the library's order. Scores of several tiles are one product,
+ * since a call takes as long as a dozen rows; sums are one a tile, since each tile's are added up by themselves. Used by its
+ * thread only (closed by any once the thread is done with it).
  */
 final class AttentionProducts implements AutoCloseable {
     /** Below this, copying a tile takes longer than the kernels need for it. */
     static final int MIN_ROWS = 32;
 
+    /** Of one product of scores. */
+    static final int MAX_TILES = 4;
+
+    private static final int BLOCKS_PER_TILE = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
+    private static final int PAIRS_PER_BLOCK = Kernels.BLOCK_SIZE / 2;
+
+    /** Added to two bfloat16 numbers without their signs and mantissas, it carries into the sign of one that is not finite. */
+    private static final int CARRY = 0x00800080;
+
     private final AttentionShapes shapes;
+    private final Kernels kernels;
     private final RowCounts rowCounts;
     private final int headDim;
     private final MatmulThread thread;
@@ -20,109 +31,165 @@ final class AttentionProducts implements AutoCloseable {
     private final NativeBuffer valueMemory;
     private final IntBuffer keyView;
     private final IntBuffer valueView;
-    private final PackedPanel keys;
+    private final PackedPanel[] keys = new PackedPanel[MAX_TILES + 1]; // by number of tiles, which share their memory
     private final PackedPanel values;
     private final ActivationBuffer queries;
-    private final ActivationBuffer weights;
-    private final short[] halfScratch;
+    private final ActivationBuffer[] weights = new ActivationBuffer[MAX_TILES];
+    private final short[] halves;
+    private final int[] zeros;
 
     /** @param maxRows that are multiplied at a time */
     AttentionProducts(AttentionShapes shapes, int maxRows, Kernels kernels) {
         this.shapes = shapes;
+        this.kernels = kernels;
         this.rowCounts = shapes.rowCounts();
         this.headDim = shapes.headDim();
-        this.thread = new MatmulThread(RowCounts.LARGEST * Math.max(headDim, Kernels.TILE_SIZE));
-        this.keyMemory = new NativeBuffer(shapes.keys().packedBytes());
+        this.thread = new MatmulThread(RowCounts.LARGEST * Math.max(headDim, MAX_TILES * Kernels.TILE_SIZE));
+        this.keyMemory = new NativeBuffer(shapes.keys(MAX_TILES).packedBytes());
         this.valueMemory = new NativeBuffer(shapes.values().packedBytes());
         this.keyView = keyMemory.asByteBuffer().asIntBuffer();
         this.valueView = valueMemory.asByteBuffer().asIntBuffer();
-        this.keys = new PackedPanel(shapes.keys(), keyMemory);
+        for (int tiles = 1; tiles <= MAX_TILES; tiles *= 2) {
+            keys[tiles] = new PackedPanel(shapes.keys(tiles), keyMemory);
+        }
         this.values = new PackedPanel(shapes.values(), valueMemory);
         this.queries = new ActivationBuffer(maxRows, headDim, NumberFormat.BFLOAT16, kernels);
-        this.weights = new ActivationBuffer(maxRows, Kernels.TILE_SIZE, NumberFormat.BFLOAT16, kernels);
-        this.halfScratch = new short[maxRows * Math.max(headDim, Kernels.TILE_SIZE)];
+        for (int tile = 0; tile < MAX_TILES; tile++) {
+            weights[tile] = new ActivationBuffer(maxRows, Kernels.TILE_SIZE, NumberFormat.BFLOAT16, kernels);
+        }
+        this.halves = new short[maxRows * Math.max(headDim, Kernels.TILE_SIZE)];
+        this.zeros = new int[PAIRS_PER_BLOCK * headDim];
+    }
+
+    /** The most tiles, up to some number, whose scores are one product. */
+    static int tilesTogether(int numTiles) {
+        return Integer.highestOneBit(Math.min(MAX_TILES, numTiles));
     }
 
     /** Sets the queries of the products to come, [rows][head dim] of bfloat16 numbers. */
     void putQueries(float[] source, int numRows) {
-        queries.put(0, 0, source, 0, numRows * headDim, halfScratch);
+        kernels.toBfloat16(source, 0, halves, 0, numRows * headDim);
+        queries.putHalves(0, halves, numRows * headDim);
     }
 
-    /** {@link Kernels#scores} of rows of {@link #putQueries} with a whole tile of keys. */
-    void scores(int firstRow, int numRows, int[] pairs, int[] keyOffsets, float[] scores) {
-        copyKeys(pairs, keyOffsets);
-        multiply(queries, firstRow, numRows, keys, scores);
-    }
-
-    private void copyKeys(int[] pairs, int[] keyOffsets) {
-        int blockInts = Kernels.BLOCK_SIZE * headDim / 2;
-        for (int b = 0; b < keyOffsets.length; b++) {
-            keyView.put(b * blockInts, pairs, keyOffsets[b], blockInts);
+    /** Sets the keys of one of the tiles of the next product; of blocks that are not given, scores are left to chance. */
+    void putKeys(int tile, int[] pairs, int[] keyOffsets, int numBlocks) {
+        int blockInts = PAIRS_PER_BLOCK * headDim;
+        for (int b = 0; b < numBlocks; b++) {
+            keyView.put((tile * BLOCKS_PER_TILE + b) * blockInts, pairs, keyOffsets[b], blockInts);
         }
     }
 
-    /** {@link Kernels#accumulate} of weights with a whole tile of values. */
-    void accumulate(float[] source, int firstRow, int numRows, int[] pairs, int[] valueOffsets, float[] tileSums) {
-        int tile = Kernels.TILE_SIZE;
-        weights.put(firstRow, 0, source, firstRow * tile, numRows * tile, halfScratch);
-        copyValues(pairs, valueOffsets);
-        multiply(weights, firstRow, numRows, values, tileSums);
+    /**
+     * {@link Kernels#scores} of rows of {@link #putQueries} with the tiles that were set, as [rows][tiles × tile size] for
+     * {@link #read}.
+     *
+     * @return how many rows from firstRow on were computed
+     */
+    int multiplyKeys(int numTiles, int firstRow, int numRows) {
+        int candidate = rowCounts.next(numRows);
+        multiplyKeysByCandidate(numTiles, firstRow, candidate);
+        return Math.min(RowCounts.CANDIDATES[candidate], numRows);
     }
 
-    private void copyValues(int[] pairs, int[] valueOffsets) {
+    /** The same for exactly a candidate's number of rows, whether it is accepted or not. */
+    void multiplyKeysByCandidate(int numTiles, int firstRow, int candidate) {
+        thread.multiply(queries, firstRow, candidate, keys[numTiles]);
+    }
+
+    /** Sets rows of a tile's weights, bfloat16 numbers; row r's stand at offset + (r - firstRow) × stride. */
+    void putWeights(int tile, int firstRow, int numRows, float[] source, int offset, int stride) {
+        kernels.narrowTiles(source, offset, stride, numRows, halves, 0);
+        weights[tile].putHalves(firstRow, halves, numRows * Kernels.TILE_SIZE);
+    }
+
+    /** Whether a tile's values up to a slot are all finite: only then a weight of 0 adds nothing. */
+    boolean areFinite(int[] pairs, int[] valueOffsets, int numSlots) {
+        int carries = 0;
+        for (int slot = 0; slot < numSlots; slot += 2) {
+            int at = valueOffsets[slot / Kernels.BLOCK_SIZE] + slot % Kernels.BLOCK_SIZE / 2 * headDim;
+            int mask = slot + 1 < numSlots ? 0x7f807f80 : 0x7f80;
+            for (int d = 0; d < headDim; d++) {
+                carries |= (pairs[at + d] & mask) + CARRY;
+            }
+        }
+        return (carries & 0x80008000) == 0;
+    }
+
+    /** Sets the values of the next product, 0 from the given number of slots on. */
+    void putValues(int[] pairs, int[] valueOffsets, int numSlots) {
+        for (int b = 0; b < BLOCKS_PER_TILE; b++) {
+            int numPairs = Math.min(PAIRS_PER_BLOCK, (numSlots + 1) / 2 - b * PAIRS_PER_BLOCK);
+            if (numPairs < PAIRS_PER_BLOCK) {
+                putValuePairs(b * PAIRS_PER_BLOCK, PAIRS_PER_BLOCK, zeros, 0);
+            }
+            if (numPairs > 0) {
+                putValuePairs(b * PAIRS_PER_BLOCK, numPairs, pairs, valueOffsets[b]);
+            }
+        }
+        if (numSlots % 2 != 0) {
+            clearSecond(numSlots / 2);
+        }
+    }
+
+    /** Pairs in the library's order: some columns of all pairs of the tile, then the next columns. */
+    private void putValuePairs(int firstPair, int numPairs, int[] source, int from) {
         int width = shapes.valueBlockWidth();
-        int pairsPerBlock = Kernels.BLOCK_SIZE / 2;
-        for (int b = 0; b < valueOffsets.length; b++) {
-            if (width == headDim) {
-                valueView.put(b * pairsPerBlock * width, pairs, valueOffsets[b], pairsPerBlock * width);
-                continue;
-            }
-            for (int pair = 0; pair < pairsPerBlock; pair++) {
-                int from = valueOffsets[b] + pair * headDim;
-                int to = (b * pairsPerBlock + pair) * width;
-                for (int d = 0; d < headDim; d += width, to += Kernels.TILE_SIZE / 2 * width) {
-                    valueView.put(to, pairs, from + d, width);
-                }
+        if (width == headDim) {
+            valueView.put(firstPair * width, source, from, numPairs * width);
+            return;
+        }
+        for (int pair = 0; pair < numPairs; pair++) {
+            int to = (firstPair + pair) * width;
+            for (int d = 0; d < headDim; d += width, to += Kernels.TILE_SIZE / 2 * width) {
+                valueView.put(to, source, from + pair * headDim + d, width);
             }
         }
     }
 
-    private void multiply(ActivationBuffer source, int firstRow, int numRows, PackedPanel panel, float[] target) {
-        int width = panel.shape().width();
-        int end = firstRow + numRows;
-        int row = firstRow;
-        while (row < end) {
-            int candidate = rowCounts.next(end - row);
-            int rows = Math.min(RowCounts.CANDIDATES[candidate], end - row);
-            thread.multiply(source, row, candidate, panel);
-            thread.readProduct(0, target, row * width, rows * width);
-            row += rows;
+    private void clearSecond(int pair) {
+        int width = shapes.valueBlockWidth();
+        for (int d = 0; d < headDim; d++) {
+            int at = d / width * (Kernels.TILE_SIZE / 2 * width) + pair * width + d % width;
+            valueView.put(at, valueView.get(at) & 0xffff);
         }
     }
 
-    /** One call with exactly a candidate's number of rows, whether it is accepted or not. */
-    void scoresByCandidate(int candidate, int[] pairs, int[] keyOffsets, float[] scores) {
-        copyKeys(pairs, keyOffsets);
-        thread.multiply(queries, 0, candidate, keys);
-        thread.readProduct(0, scores, 0, RowCounts.CANDIDATES[candidate] * Kernels.TILE_SIZE);
+    /**
+     * {@link Kernels#accumulate} of a tile's weights with the values that were set, as [rows][head dim] for {@link #read}.
+     *
+     * @return how many rows from firstRow on were computed
+     */
+    int multiplyValues(int tile, int firstRow, int numRows) {
+        int candidate = rowCounts.next(numRows);
+        multiplyValuesByCandidate(tile, firstRow, candidate);
+        return Math.min(RowCounts.CANDIDATES[candidate], numRows);
     }
 
-    /** The same of {@link #accumulate}. */
-    void accumulateByCandidate(int candidate, float[] source, int[] pairs, int[] valueOffsets, float[] tileSums) {
-        weights.put(0, 0, source, 0, RowCounts.CANDIDATES[candidate] * Kernels.TILE_SIZE, halfScratch);
-        copyValues(pairs, valueOffsets);
-        thread.multiply(weights, 0, candidate, values);
-        thread.readProduct(0, tileSums, 0, RowCounts.CANDIDATES[candidate] * headDim);
+    /** The same for exactly a candidate's number of rows, whether it is accepted or not. */
+    void multiplyValuesByCandidate(int tile, int firstRow, int candidate) {
+        thread.multiply(weights[tile], firstRow, candidate, values);
+    }
+
+    /** Copies neighbouring elements of the last product to the front of an array. */
+    void read(int firstElement, float[] target, int numElements) {
+        thread.readProduct(firstElement, target, 0, numElements);
     }
 
     @Override
     public void close() {
         thread.close();
-        keys.close();
+        for (PackedPanel panel : keys) {
+            if (panel != null) {
+                panel.close();
+            }
+        }
         values.close();
         keyMemory.close();
         valueMemory.close();
         queries.close();
-        weights.close();
+        for (ActivationBuffer buffer : weights) {
+            buffer.close();
+        }
     }
 }

@@ -8,8 +8,8 @@ import static org.bytedeco.dnnl.global.dnnl.dnnl_BA16a64b2a;
 import io.millrace.kernels.Kernels;
 
 /**
- * The two products of attention over one tile as the matrix library computes them: bfloat16 queries with keys, [rows][head
- * dim] × [head dim][tile], and weights with values, [rows][tile] × [tile][head dim]. Usable only where they give exactly the
+ * The two products of attention as the matrix library computes them: bfloat16 queries with keys, [rows][head dim] × [head
+ * dim][one, two or four tiles], and weights of one tile with values, [rows][tile] × [tile][head dim]. Usable only where they give exactly the
  * bits of {@link Kernels}, which is tried when a model is loaded: AVX-512's VDPBF16PS adds the odd product of a pair, then
  * the even one, each rounded, and the kernels do as it does. Other instructions (AMX) add in another order; there the
  * kernels do all the work. Thread-safe after the probe.
@@ -18,7 +18,7 @@ final class AttentionShapes implements AutoCloseable {
     private final int headDim;
     private final int valueBlockWidth;
     private final String remark;
-    private MatmulShape keys;
+    private final MatmulShape[] keys = new MatmulShape[AttentionProducts.MAX_TILES + 1]; // by number of tiles
     private MatmulShape values;
     private RowCounts rowCounts;
 
@@ -42,7 +42,10 @@ final class AttentionShapes implements AutoCloseable {
             return slow + "this CPU does not multiply bfloat16 natively";
         }
         try {
-            keys = new MatmulShape(headDim, Kernels.TILE_SIZE, NumberFormat.BFLOAT16, dnnl_BA16a16b2a);
+            for (int tiles = 1; tiles <= AttentionProducts.MAX_TILES; tiles *= 2) {
+                int width = tiles * Kernels.TILE_SIZE;
+                keys[tiles] = new MatmulShape(headDim, width, NumberFormat.BFLOAT16, dnnl_BA16a16b2a);
+            }
             values = new MatmulShape(Kernels.TILE_SIZE, headDim, NumberFormat.BFLOAT16, valueLayout());
         } catch (IllegalStateException e) {
             close();
@@ -87,24 +90,27 @@ final class AttentionShapes implements AutoCloseable {
         return valueBlockWidth;
     }
 
-    MatmulShape keys() {
-        return keys;
+    /** The product with the keys of one, two or four tiles. */
+    MatmulShape keys(int numTiles) {
+        return keys[numTiles];
     }
 
     MatmulShape values() {
         return values;
     }
 
-    /** Row counts at which both products give the kernels' bits. */
+    /** Row counts at which all products give the kernels' bits. */
     RowCounts rowCounts() {
         return rowCounts;
     }
 
     @Override
     public void close() {
-        if (keys != null) {
-            keys.close();
-            keys = null;
+        for (int tiles = 1; tiles < keys.length; tiles++) {
+            if (keys[tiles] != null) {
+                keys[tiles].close();
+                keys[tiles] = null;
+            }
         }
         if (values != null) {
             values.close();

@@ -5,10 +5,14 @@ import java.util.Arrays;
 
 /**
  * One compute thread's part in attention: folds the tiles of a piece for all of its rows together, so that a tile's keys
- * and values come from memory once for them.
+ * and values come from memory once for them. By products of the matrix library where rows are many, else by the kernels: the
+ * bits are the same.
  */
 final class AttentionThread implements AutoCloseable {
     private static final int BLOCKS_PER_TILE = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
+
+    /** Elements of a product that go through all that follows together: they stay in the first-level cache. */
+    private static final int CHUNK_ELEMENTS = 2048;
 
     private final Kernels kernels;
     private final KvPool pool;
@@ -21,7 +25,7 @@ final class AttentionThread implements AutoCloseable {
     private final float[] scores;
     private final float[] maxima;
     private final float[] sums;
-    private final float[] factors;
+    private final float[][] factors; // [tiles whose scores are one product][rows]
     private final float[] accumulators;
     private final float[] tileSums;
     private final int[] counts;
@@ -48,16 +52,16 @@ final class AttentionThread implements AutoCloseable {
         this.queryKeyValueWidth = queryKeyValueWidth;
         int rows = maxTokensPerPiece * groupSize;
         queries = new float[rows * headDim];
-        scores = new float[rows * Kernels.TILE_SIZE];
+        scores = new float[Math.max(rows * Kernels.TILE_SIZE, CHUNK_ELEMENTS)];
         maxima = new float[rows];
         sums = new float[rows * Kernels.LANES];
-        factors = new float[rows];
+        factors = new float[AttentionProducts.MAX_TILES][rows];
         accumulators = new float[rows * headDim];
-        tileSums = new float[pool.isPaired() ? rows * headDim : 0];
+        tileSums = new float[pool.isPaired() ? Math.max(rows * headDim, CHUNK_ELEMENTS) : 0];
         products = pool.isPaired() && shapes.areUsable() ? new AttentionProducts(shapes, rows, kernels) : null;
         counts = new int[rows];
         limits = new int[maxTokensPerPiece];
-        halfScratch = new short[groupSize * headDim];
+        halfScratch = new short[rows * headDim];
         wideKeyValues = new float[pool.isInt8() ? 2 * Kernels.TILE_SIZE * headDim : 0];
     }
 
@@ -79,12 +83,14 @@ final class AttentionThread implements AutoCloseable {
         int numTokens = plan.numTokens(piece);
         int head = kvHead * groupSize;
         gather(plan, piece, numTokens, head, queryKeyValues, positions);
+        int[] table = plan.blockTable(piece);
         if (products != null && numTokens * groupSize >= AttentionProducts.MIN_ROWS) {
             products.putQueries(queries, numTokens * groupSize);
-        }
-        int[] table = plan.blockTable(piece);
-        for (int tile = plan.firstTile(piece); tile < plan.endTile(piece); tile++) {
-            foldTile(layer, tile, kvHead, numTokens, table);
+            foldManyRows(plan, piece, layer, kvHead, numTokens, table);
+        } else {
+            for (int tile = plan.firstTile(piece); tile < plan.endTile(piece); tile++) {
+                foldTile(layer, tile, kvHead, numTokens, table);
+            }
         }
         if (plan.isLast(piece)) {
             finish(plan, piece, numTokens, head, output);
@@ -118,59 +124,145 @@ final class AttentionThread implements AutoCloseable {
         }
     }
 
-    private void foldTile(int layer, int tile, int kvHead, int numTokens, int[] table) {
-        int start = tile * Kernels.TILE_SIZE;
+    /** Whole tiles as many at a time as one product takes, then what is left. */
+    private void foldManyRows(AttentionPlan plan, int piece, int layer, int kvHead, int numTokens, int[] table) {
+        int shortest = Integer.MAX_VALUE;
+        for (int i = 0; i < numTokens; i++) {
+            shortest = Math.min(shortest, limits[i]);
+        }
+        int end = plan.endTile(piece);
+        int endOfWhole = Math.min(end, shortest / Kernels.TILE_SIZE);
+        int tile = plan.firstTile(piece);
+        while (tile < endOfWhole) {
+            int together = AttentionProducts.tilesTogether(endOfWhole - tile);
+            int numSlots = together * Kernels.TILE_SIZE;
+            foldByProducts(layer, tile, together, numSlots, kvHead, 0, numTokens, table);
+            tile += together;
+        }
+        for (; tile < end; tile++) {
+            int firstToken = firstToken(tile);
+            int numSlots = Math.min(Kernels.TILE_SIZE, plan.contextLength(piece) - tile * Kernels.TILE_SIZE);
+            findBlocks(tile, numSlots, kvHead, table);
+            if ((numTokens - firstToken) * groupSize >= AttentionProducts.MIN_ROWS
+                    && products.areFinite(pool.pairs(layer), valueOffsets, numSlots)) {
+                foldByProducts(layer, tile, 1, numSlots, kvHead, firstToken, numTokens, table);
+            } else {
+                foldTile(layer, tile, kvHead, numTokens, table);
+            }
+        }
+    }
+
+    /** The first of the piece's tokens that sees anything of a tile. */
+    private int firstToken(int tile) {
         int firstToken = 0;
-        while (limits[firstToken] <= start) {
+        while (limits[firstToken] <= tile * Kernels.TILE_SIZE) {
             firstToken++;
         }
+        return firstToken;
+    }
+
+    /** Notes how much each row sees of a tile; returns the most. */
+    private int count(int tile, int firstToken, int numTokens) {
         int longest = 0;
-        int shortest = Kernels.TILE_SIZE;
         for (int i = firstToken; i < numTokens; i++) {
-            int count = Math.min(Kernels.TILE_SIZE, limits[i] - start);
+            int count = Math.min(Kernels.TILE_SIZE, limits[i] - tile * Kernels.TILE_SIZE);
             longest = Math.max(longest, count);
-            shortest = Math.min(shortest, count);
             Arrays.fill(counts, i * groupSize, (i + 1) * groupSize, count);
         }
-        int numBlocks = (longest + Kernels.BLOCK_SIZE - 1) / Kernels.BLOCK_SIZE;
+        return longest;
+    }
+
+    /** Finds the blocks of a tile up to a slot; returns how many they are. */
+    private int findBlocks(int tile, int numSlots, int kvHead, int[] table) {
+        int numBlocks = (numSlots + Kernels.BLOCK_SIZE - 1) / Kernels.BLOCK_SIZE;
         for (int b = 0; b < numBlocks; b++) {
             int block = table[tile * BLOCKS_PER_TILE + b];
             keyOffsets[b] = pool.keyOffset(block, kvHead);
             valueOffsets[b] = pool.valueOffset(block, kvHead);
         }
+        return numBlocks;
+    }
+
+    /**
+     * Tiles of which numSlots hold keys and values. Rows may see fewer: their scores of the others are not looked at, and
+     * a weight of 0 adds nothing to a sum, since no sum is ever -0.
+     */
+    private void foldByProducts(
+            int layer, int tile, int numTiles, int numSlots, int kvHead, int firstToken, int numTokens, int[] table) {
+        int[] kv = pool.pairs(layer);
+        for (int t = 0; t < numTiles; t++) {
+            int numBlocks = findBlocks(tile + t, Math.min(Kernels.TILE_SIZE, numSlots), kvHead, table);
+            products.putKeys(t, kv, keyOffsets, numBlocks);
+        }
+        count(tile, firstToken, numTokens);
+        int end = numTokens * groupSize;
+        int numDone;
+        for (int row = firstToken * groupSize; row < end; row += numDone) {
+            numDone = products.multiplyKeys(numTiles, row, end - row);
+            foldScores(numTiles, row, numDone);
+        }
+        for (int t = 0; t < numTiles; t++) {
+            findBlocks(tile + t, Math.min(Kernels.TILE_SIZE, numSlots), kvHead, table);
+            products.putValues(kv, valueOffsets, Math.min(Kernels.TILE_SIZE, numSlots));
+            for (int row = firstToken * groupSize; row < end; row += numDone) {
+                numDone = products.multiplyValues(t, row, end - row);
+                foldSums(t, row, numDone);
+            }
+        }
+    }
+
+    private void foldScores(int numTiles, int firstRow, int numRows) {
+        int width = numTiles * Kernels.TILE_SIZE;
+        int most = CHUNK_ELEMENTS / width;
+        for (int r = 0; r < numRows; r += most) {
+            int rows = Math.min(most, numRows - r);
+            products.read(r * width, scores, rows * width);
+            for (int t = 0; t < numTiles; t++) {
+                int offset = t * Kernels.TILE_SIZE;
+                kernels.foldScoresToBfloat16(
+                        scores, offset, width, firstRow + r, rows, counts, maxima, sums, factors[t]);
+                products.putWeights(t, firstRow + r, rows, scores, offset, width);
+            }
+        }
+    }
+
+    private void foldSums(int t, int firstRow, int numRows) {
+        int most = CHUNK_ELEMENTS / headDim;
+        for (int r = 0; r < numRows; r += most) {
+            int rows = Math.min(most, numRows - r);
+            products.read(r * headDim, tileSums, rows * headDim);
+            kernels.foldTileSums(tileSums, 0, firstRow + r, rows, factors[t], headDim, accumulators);
+        }
+    }
+
+    private void foldTile(int layer, int tile, int kvHead, int numTokens, int[] table) {
+        int firstToken = firstToken(tile);
+        int longest = count(tile, firstToken, numTokens);
+        int numBlocks = findBlocks(tile, longest, kvHead, table);
         int row = firstToken * groupSize;
         int rows = (numTokens - firstToken) * groupSize;
         if (pool.isInt8()) {
             widen(layer, tile, kvHead, numBlocks, table);
             foldFloats(wideKeyValues, row, rows, numBlocks);
         } else if (pool.isPaired()) {
-            foldPairs(pool.pairs(layer), row, rows, numBlocks, shortest == Kernels.TILE_SIZE);
+            foldPairs(pool.pairs(layer), row, rows, numBlocks);
         } else {
             foldFloats(pool.floats(layer), row, rows, numBlocks);
         }
     }
 
-    /** Where all rows see the whole tile, by products of the library if they are many: the bits are the same. */
-    private void foldPairs(int[] kv, int row, int rows, int numBlocks, boolean isWhole) {
-        boolean byProducts = isWhole && products != null && rows >= AttentionProducts.MIN_ROWS;
-        if (byProducts) {
-            products.scores(row, rows, kv, keyOffsets, scores);
-        } else {
-            kernels.scores(queries, row, rows, headDim, kv, keyOffsets, numBlocks, scores);
-        }
-        kernels.foldScoresToBfloat16(scores, row, rows, counts, maxima, sums, factors);
-        if (byProducts) {
-            products.accumulate(scores, row, rows, kv, valueOffsets, tileSums);
-        } else {
-            kernels.accumulate(scores, row, rows, counts, headDim, kv, valueOffsets, tileSums);
-        }
-        kernels.foldTileSums(tileSums, row, rows, factors, headDim, accumulators);
+    private void foldPairs(int[] kv, int row, int rows, int numBlocks) {
+        int tile = Kernels.TILE_SIZE;
+        kernels.scores(queries, row, rows, headDim, kv, keyOffsets, numBlocks, scores);
+        kernels.foldScoresToBfloat16(scores, row * tile, tile, row, rows, counts, maxima, sums, factors[0]);
+        kernels.accumulate(scores, row, rows, counts, headDim, kv, valueOffsets, tileSums);
+        kernels.foldTileSums(tileSums, row * headDim, row, rows, factors[0], headDim, accumulators);
     }
 
     private void foldFloats(float[] kv, int row, int rows, int numBlocks) {
         kernels.scores(queries, row, rows, headDim, kv, keyOffsets, Kernels.BLOCK_SIZE, numBlocks, scores);
-        kernels.foldScores(scores, row, rows, counts, maxima, sums, factors);
-        kernels.accumulate(scores, row, rows, counts, factors, headDim, kv, valueOffsets, accumulators);
+        kernels.foldScores(scores, row, rows, counts, maxima, sums, factors[0]);
+        kernels.accumulate(scores, row, rows, counts, factors[0], headDim, kv, valueOffsets, accumulators);
     }
 
     /** Widens a tile of 8-bit numbers, once for all rows of the piece. */
@@ -188,10 +280,8 @@ final class AttentionThread implements AutoCloseable {
         for (int row = 0; row < numTokens * groupSize; row++) {
             kernels.scale(accumulators, row * headDim, 1f / kernels.sumLanes(sums, row), headDim);
         }
-        int rowElements = groupSize * headDim;
-        for (int i = 0; i < numTokens; i++) {
-            output.put(plan.row(piece, i), head * headDim, accumulators, i * rowElements, rowElements, halfScratch);
-        }
+        // Whoever ends folds has one sequence's rows only: they are neighbours.
+        output.putRows(plan.row(piece, 0), numTokens, head * headDim, accumulators, groupSize * headDim, halfScratch);
     }
 
     @Override

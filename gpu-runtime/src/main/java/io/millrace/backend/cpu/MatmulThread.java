@@ -101,6 +101,9 @@ final class MatmulThread implements AutoCloseable {
         private final dnnl_exec_arg_t arguments = new dnnl_exec_arg_t(4);
         private final dnnl_exec_arg_t weightsArgument;
         private final String name;
+        private BytePointer lastRows; // what the arguments hold
+        private long lastPosition;
+        private PackedPanel lastPanel;
 
         Call(MatmulShape shape, int candidate, NativeBuffer tileMemory) {
             int numRows = RowCounts.CANDIDATES[candidate];
@@ -129,8 +132,16 @@ final class MatmulThread implements AutoCloseable {
         }
 
         void run(BytePointer rows, PackedPanel panel, dnnl_stream stream) {
-            int status = dnnl_memory_set_data_handle(source, rows);
-            weightsArgument.memory(panel.memory());
+            int status = 0;
+            if (rows != lastRows || rows.position() != lastPosition) {
+                status = dnnl_memory_set_data_handle(source, rows);
+                lastRows = rows;
+                lastPosition = rows.position();
+            }
+            if (panel != lastPanel) {
+                weightsArgument.memory(panel.memory());
+                lastPanel = panel;
+            }
             status |= dnnl_primitive_execute(primitive, stream, 4, arguments);
             if (status != 0) {
                 OneDnn.check(status, "multiply " + name);

@@ -36,48 +36,166 @@ class AttentionProductsTest {
             }
             for (int seed = 0; seed < 12; seed++) {
                 Random random = new Random(1000L * headDim + seed);
-                compare(shapes, random, 1 + random.nextInt(200));
+                compare(shapes, random, 1 + random.nextInt(200), 1 << seed % 3);
             }
         }
     }
 
-    private void compare(AttentionShapes shapes, Random random, int numRows) {
+    /** A group of whole tiles, then a tile of which rows see less and less. */
+    private void compare(AttentionShapes shapes, Random random, int numRows, int numTiles) {
         int headDim = shapes.headDim();
         int firstRow = random.nextInt(numRows);
-        int blockInts = Kernels.BLOCK_SIZE * headDim;
-        int[] pairs = new int[9 * blockInts];
-        for (int i = 0; i < pairs.length; i++) {
-            pairs[i] = Bfloat16.pair((float) random.nextGaussian(), (float) random.nextGaussian());
-        }
-        int[] keyOffsets = new int[4];
-        int[] valueOffsets = new int[4];
-        for (int b = 0; b < 4; b++) {
-            keyOffsets[b] = random.nextInt(9) * blockInts;
-            valueOffsets[b] = keyOffsets[b] + blockInts / 2;
-        }
+        Tiles tiles = new Tiles(headDim, random);
+        Folded expected = new Folded(numRows, headDim);
+        Folded actual = new Folded(numRows, headDim);
         float[] queries = new float[numRows * headDim];
         for (int i = 0; i < queries.length; i++) {
             queries[i] = Bfloat16.widen(Bfloat16.roundFactor((float) random.nextGaussian()));
         }
         int[] counts = new int[numRows];
         Arrays.fill(counts, Kernels.TILE_SIZE);
-        float[] maxima = new float[numRows];
-        Arrays.fill(maxima, Float.NEGATIVE_INFINITY);
-        int rows = numRows - firstRow;
-        float[] expected = new float[numRows * Kernels.TILE_SIZE];
-        float[] scores = new float[numRows * Kernels.TILE_SIZE];
-        float[] expectedSums = new float[numRows * headDim];
-        float[] sums = new float[numRows * headDim];
         try (AttentionProducts products = new AttentionProducts(shapes, numRows, kernels)) {
-            kernels.scores(queries, firstRow, rows, headDim, pairs, keyOffsets, 4, expected);
             products.putQueries(queries, numRows);
-            products.scores(firstRow, rows, pairs, keyOffsets, scores);
-            assertSameBits(expected, scores);
-            kernels.foldScoresToBfloat16(
-                    scores, firstRow, rows, counts, maxima, new float[numRows * Kernels.LANES], new float[numRows]);
-            kernels.accumulate(scores, firstRow, rows, counts, headDim, pairs, valueOffsets, expectedSums);
-            products.accumulate(scores, firstRow, rows, pairs, valueOffsets, sums);
-            assertSameBits(expectedSums, sums);
+            int[][] group = new int[numTiles][];
+            for (int t = 0; t < numTiles; t++) {
+                group[t] = tiles.randomKeyOffsets();
+                expected.byKernels(kernels, tiles, group[t], queries, firstRow, counts);
+            }
+            actual.byProducts(kernels, products, tiles, group, firstRow, counts, Kernels.TILE_SIZE);
+            expected.assertSameBits(actual);
+
+            int numSlots = 1 + random.nextInt(Kernels.TILE_SIZE);
+            for (int r = 0; r < numRows; r++) {
+                counts[r] = 1 + random.nextInt(numSlots);
+            }
+            Arrays.sort(counts);
+            int[] keyOffsets = tiles.randomKeyOffsets();
+            tiles.poisonBehind(keyOffsets, numSlots);
+            assertTrue(products.areFinite(tiles.pairs, tiles.valueOffsets(keyOffsets), numSlots));
+            expected.byKernels(kernels, tiles, keyOffsets, queries, firstRow, counts);
+            actual.byProducts(kernels, products, tiles, new int[][] {keyOffsets}, firstRow, counts, numSlots);
+            expected.assertSameBits(actual);
+
+            int slot = random.nextInt(numSlots);
+            tiles.setValue(keyOffsets, slot, random.nextInt(headDim), slot % 3 == 0 ? Float.NaN : -1f / 0f);
+            assertFalse(products.areFinite(tiles.pairs, tiles.valueOffsets(keyOffsets), numSlots));
+        }
+    }
+
+    /** Blocks of keys and values as in the pool. */
+    private static final class Tiles {
+        private final int headDim;
+        private final Random random;
+        private final int blockInts;
+        private final int[] pairs;
+
+        Tiles(int headDim, Random random) {
+            this.headDim = headDim;
+            this.random = random;
+            this.blockInts = Kernels.BLOCK_SIZE * headDim;
+            this.pairs = new int[24 * blockInts];
+            for (int i = 0; i < pairs.length; i++) {
+                pairs[i] = Bfloat16.pair((float) random.nextGaussian(), (float) random.nextGaussian());
+            }
+        }
+
+        /** Of four blocks. */
+        int[] randomKeyOffsets() {
+            return random.ints(0, 24)
+                    .distinct()
+                    .limit(4)
+                    .map(block -> block * blockInts)
+                    .toArray();
+        }
+
+        int[] valueOffsets(int[] keyOffsets) {
+            return Arrays.stream(keyOffsets)
+                    .map(offset -> offset + blockInts / 2)
+                    .toArray();
+        }
+
+        /** Whatever stands behind the last slot must not count. */
+        void poisonBehind(int[] keyOffsets, int numSlots) {
+            for (int slot = numSlots; slot < Kernels.TILE_SIZE; slot++) {
+                setValue(keyOffsets, slot, random.nextInt(headDim), Float.NaN);
+            }
+        }
+
+        void setValue(int[] keyOffsets, int slot, int d, float value) {
+            int at = valueOffsets(keyOffsets)[slot / 16] + slot % 16 / 2 * headDim + d;
+            int half = Float.floatToRawIntBits(value) >>> 16;
+            pairs[at] = slot % 2 == 0 ? pairs[at] & 0xffff0000 | half : pairs[at] & 0xffff | half << 16;
+        }
+    }
+
+    /** Rows' state of the online softmax. */
+    private static final class Folded {
+        private final int headDim;
+        private final float[] maxima;
+        private final float[] sums;
+        private final float[] accumulators;
+
+        Folded(int numRows, int headDim) {
+            this.headDim = headDim;
+            maxima = new float[numRows];
+            Arrays.fill(maxima, Float.NEGATIVE_INFINITY);
+            sums = new float[numRows * Kernels.LANES];
+            accumulators = new float[numRows * headDim];
+        }
+
+        void byKernels(Kernels kernels, Tiles tiles, int[] keyOffsets, float[] queries, int firstRow, int[] counts) {
+            int rows = maxima.length - firstRow;
+            int tile = Kernels.TILE_SIZE;
+            float[] scores = new float[maxima.length * tile];
+            float[] tileSums = new float[accumulators.length];
+            float[] factors = new float[maxima.length];
+            int[] valueOffsets = tiles.valueOffsets(keyOffsets);
+            kernels.scores(queries, firstRow, rows, headDim, tiles.pairs, keyOffsets, 4, scores);
+            kernels.foldScoresToBfloat16(scores, firstRow * tile, tile, firstRow, rows, counts, maxima, sums, factors);
+            kernels.accumulate(scores, firstRow, rows, counts, headDim, tiles.pairs, valueOffsets, tileSums);
+            kernels.foldTileSums(tileSums, firstRow * headDim, firstRow, rows, factors, headDim, accumulators);
+        }
+
+        void byProducts(
+                Kernels kernels,
+                AttentionProducts products,
+                Tiles tiles,
+                int[][] keyOffsets,
+                int firstRow,
+                int[] counts,
+                int numSlots) {
+            int end = maxima.length;
+            int numTiles = keyOffsets.length;
+            int width = numTiles * Kernels.TILE_SIZE;
+            float[] read = new float[RowCounts.LARGEST * Math.max(width, headDim)];
+            float[][] factors = new float[numTiles][end];
+            for (int t = 0; t < numTiles; t++) {
+                products.putKeys(t, tiles.pairs, keyOffsets[t], (numSlots + 15) / 16);
+            }
+            int done;
+            for (int row = firstRow; row < end; row += done) {
+                done = products.multiplyKeys(numTiles, row, end - row);
+                products.read(0, read, done * width);
+                for (int t = 0; t < numTiles; t++) {
+                    int offset = t * Kernels.TILE_SIZE;
+                    kernels.foldScoresToBfloat16(read, offset, width, row, done, counts, maxima, sums, factors[t]);
+                    products.putWeights(t, row, done, read, offset, width);
+                }
+            }
+            for (int t = 0; t < numTiles; t++) {
+                products.putValues(tiles.pairs, tiles.valueOffsets(keyOffsets[t]), numSlots);
+                for (int row = firstRow; row < end; row += done) {
+                    done = products.multiplyValues(t, row, end - row);
+                    products.read(0, read, done * headDim);
+                    kernels.foldTileSums(read, 0, row, done, factors[t], headDim, accumulators);
+                }
+            }
+        }
+
+        void assertSameBits(Folded other) {
+            AttentionProductsTest.assertSameBits(maxima, other.maxima);
+            AttentionProductsTest.assertSameBits(sums, other.sums);
+            AttentionProductsTest.assertSameBits(accumulators, other.accumulators);
         }
     }
 

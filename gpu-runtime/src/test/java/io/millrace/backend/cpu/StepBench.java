@@ -27,8 +27,8 @@ import java.util.Random;
 /**
  * Times steps of the backend alone on random weights of the smollm2-135m shape, split into GEMM, attention, sampling and
  * the rest, beside what the machine could do at best: the same products with nothing in between, and the KV read at
- * memory bandwidth. Run its main with the test class path; arguments: scenario (decode, prefill, all), seconds a
- * case, dtype (AUTO), compute threads (0: all cores).
+ * memory bandwidth. Run its main with the test class path; arguments: scenario (decode, rollout, prefill, prompt for its first case, all), seconds
+ * a case, dtype (AUTO), compute threads (0: all cores).
  */
 final class StepBench {
     private static final int HIDDEN = 576;
@@ -56,27 +56,47 @@ final class StepBench {
             System.out.printf("read bandwidth %.1f GB/s%n", bandwidth);
             if (scenario.equals("decode") || scenario.equals("all")) {
                 for (int batch : new int[] {1, 8, 64}) {
-                    decode(backend, batch, 192, seconds, bandwidth, 1);
+                    decode(backend, batch, 1, 0, 192, seconds, bandwidth, 1);
                 }
-                decode(backend, 64, 192, seconds, bandwidth, 0);
-                decode(backend, 128, 1024, seconds, bandwidth, 0);
+                decode(backend, 64, 1, 0, 192, seconds, bandwidth, 0);
+                decode(backend, 128, 1, 0, 1024, seconds, bandwidth, 0);
+            }
+            if (scenario.equals("rollout") || scenario.equals("all")) {
+                decode(backend, 128, 16, 1024, 32, seconds, bandwidth, 1);
+            }
+            if (scenario.startsWith("pr")) {
+                decode(backend, 8, 1, 0, 192, 2, bandwidth, 0); // warms what a prompt's last token needs
             }
             if (scenario.equals("prefill") || scenario.equals("all")) {
                 prefill(backend, 1024, 1, seconds);
                 prefill(backend, 128, 8, seconds);
             }
+            if (scenario.equals("prompt")) {
+                prefill(backend, 1024, 1, seconds);
+            }
         }
     }
 
+    /** A token each of sequences of which every few samples share the blocks of their first tokens. */
     private static void decode(
-            CpuBackend backend, int batch, int context, double seconds, double bandwidth, float temperature) {
+            CpuBackend backend,
+            int batch,
+            int samples,
+            int shared,
+            int own,
+            double seconds,
+            double bandwidth,
+            float temperature) {
+        int context = shared + own;
         SamplingParams params = SamplingParams.builder()
                 .temperature(temperature)
                 .topP(temperature == 0 ? 1 : 0.95f)
                 .seed(7)
                 .build();
         Random random = new Random(1);
-        int blocks = (context + 15) / 16;
+        int sharedBlocks = shared / 16;
+        int ownBlocks = (own + 15) / 16;
+        int blocks = sharedBlocks + ownBlocks;
         int[] ids = new int[batch];
         int[] positions = new int[batch];
         int[] slots = new int[batch];
@@ -91,7 +111,10 @@ final class StepBench {
             starts[s + 1] = s + 1;
             lengths[s] = context;
             for (int b = 0; b < blocks; b++) {
-                tables[s][b] = (s * blocks + b) % backend.numBlocks();
+                int block = b < sharedBlocks
+                        ? s / samples * sharedBlocks + b
+                        : batch / samples * sharedBlocks + s * ownBlocks + b - sharedBlocks;
+                tables[s][b] = block % backend.numBlocks();
             }
             slots[s] = tables[s][blocks - 1] * 16 + (context - 1) % 16;
             rows.add(LogitsRow.draw(s, new RowSampling(params, s, 5, history, 2, 3, new int[0])));
@@ -102,8 +125,12 @@ final class StepBench {
                 backend,
                 input,
                 seconds,
-                "decode batch " + batch + " context " + context + " temperature " + temperature);
-        double kvMillis = (double) batch * blocks * backend.bytesPerBlock() / bandwidth / 1e6;
+                "decode batch " + batch + " context " + context + (samples > 1 ? " by " + samples + " shared" : "")
+                        + " temperature " + temperature);
+        double kvMillis = ((double) batch / samples * sharedBlocks + (double) batch * ownBlocks)
+                * backend.bytesPerBlock()
+                / bandwidth
+                / 1e6;
         double weightMillis =
                 2.0 * (VOCAB * HIDDEN + LAYERS * (HIDDEN * 960 + HIDDEN * HIDDEN + 3 * HIDDEN * MLP)) / bandwidth / 1e6;
         double products = times.gemmNanos() / 1e6;
