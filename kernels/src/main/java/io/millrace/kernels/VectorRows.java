@@ -17,7 +17,16 @@ final class VectorRows {
     static final VectorSpecies<Integer> I = L == 16 ? IntVector.SPECIES_512 : IntVector.SPECIES_256;
     static final VectorSpecies<Short> S = L == 16 ? ShortVector.SPECIES_256 : ShortVector.SPECIES_128;
 
+    /** L ones, then L zeros: read from L - n, n lanes of 1 and 0 in the rest. */
+    private static final float[] KEPT_THEN_NOT = keptThenNot();
+
     private VectorRows() {}
+
+    private static float[] keptThenNot() {
+        float[] lanes = new float[2 * L];
+        java.util.Arrays.fill(lanes, 0, L, 1f);
+        return lanes;
+    }
 
     private static VectorSpecies<Float> preferred() {
         return FloatVector.SPECIES_PREFERRED.length() >= 16 ? FloatVector.SPECIES_512 : FloatVector.SPECIES_256;
@@ -263,8 +272,8 @@ final class VectorRows {
     }
 
     private static float raiseMaximum(float[] scores, int offset, int row, int count, float[] maxima) {
-        for (int p = count; p < Kernels.TILE_SIZE; p++) {
-            scores[offset + p] = Float.NEGATIVE_INFINITY;
+        if (count < Kernels.TILE_SIZE) {
+            blank(scores, offset, count);
         }
         float oldMaximum = maxima[row];
         FloatVector highest = highest(scores, offset);
@@ -278,6 +287,24 @@ final class VectorRows {
         int maximum = ordered.reduceLanes(VectorOperators.MAX);
         maxima[row] = Float.intBitsToFloat(maximum ^ ((maximum >> 31) & Integer.MAX_VALUE));
         return Exp2.of(oldMaximum - maxima[row]);
+    }
+
+    /**
+     * Sets a tile's scores from count on to negative infinity. By whole vectors: one that is read back after parts of it were
+     * written waits until they have reached the cache.
+     */
+    private static void blank(float[] scores, int offset, int count) {
+        int p = count & -L;
+        if (p < count) {
+            FloatVector kept = FloatVector.fromArray(F, KEPT_THEN_NOT, L - (count - p));
+            FloatVector.fromArray(F, scores, offset + p)
+                    .blend(Float.NEGATIVE_INFINITY, kept.compare(VectorOperators.EQ, 0f))
+                    .intoArray(scores, offset + p);
+            p += L;
+        }
+        for (; p < Kernels.TILE_SIZE; p += L) {
+            FloatVector.broadcast(F, Float.NEGATIVE_INFINITY).intoArray(scores, offset + p);
+        }
     }
 
     /** Each lane's largest score of a tile. Without a loop, around which C2 sometimes boxes. */
