@@ -30,7 +30,7 @@ final class StepThread implements AutoCloseable {
     private final AttentionThread attention;
     private final Sampler sampler;
     private final float queryScale;
-    private final float[] rows; // before they are rounded
+    private final float[] row;
     private final float[] part; // of a product
     private final short[] halfScratch;
     private final float[] valuePair;
@@ -69,9 +69,9 @@ final class StepThread implements AutoCloseable {
                 step.queryKeyValueWidth);
         this.sampler = new Sampler(spec.vocabSize(), logprobsMode);
         this.queryScale = (float) (LOG2_E / Math.sqrt(spec.headDim()));
+        int scratch = Math.max(spec.hiddenSize(), spec.intermediateSize());
+        this.row = new float[scratch];
         this.part = new float[Math.max(EPILOGUE_ELEMENTS, step.weights.maxPanelWidth())];
-        int scratch = Math.max(ROWS_PER_TASK * spec.hiddenSize(), part.length / 2);
-        this.rows = new float[scratch];
         this.halfScratch = new short[scratch];
         this.valuePair = new float[2 * spec.numKvHeads() * spec.headDim()];
     }
@@ -151,21 +151,16 @@ final class StepThread implements AutoCloseable {
     }
 
     /** Norms a slice of the residual stream into the left operand of the next product. */
-    private void norm(float[] weight, int numRows) {
-        for (int task = worker.firstTask(rowTasks(numRows)); task >= 0; task = worker.nextTask()) {
-            int first = task * ROWS_PER_TASK;
-            int end = endOfTask(task, numRows);
-            for (int r = first; r < end; r++) {
-                norm(rowsOfLayer.token(sliceStart + r), weight, r - first);
+    private void norm(float[] weight, int rows) {
+        int hidden = spec.hiddenSize();
+        for (int task = worker.firstTask(rowTasks(rows)); task >= 0; task = worker.nextTask()) {
+            for (int r = task * ROWS_PER_TASK; r < endOfTask(task, rows); r++) {
+                int at = rowsOfLayer.token(sliceStart + r) * hidden;
+                kernels.rmsNorm(step.residual, at, weight, spec.rmsNormEps(), row, 0, hidden);
+                step.normed.put(r, 0, row, 0, hidden, halfScratch);
             }
-            step.normed.putRows(first, end - first, 0, rows, spec.hiddenSize(), halfScratch);
         }
         timer.other();
-    }
-
-    private void norm(int token, float[] weight, int to) {
-        int hidden = spec.hiddenSize();
-        kernels.rmsNorm(step.residual, token * hidden, weight, spec.rmsNormEps(), rows, to * hidden, hidden);
     }
 
     private void rotateAndStore(BatchInput input, int layerIndex, int token, int sliceEnd) {
@@ -335,18 +330,17 @@ final class StepThread implements AutoCloseable {
         int half = numColumns / 2;
         int column = firstColumn / 2;
         int rowsOfPart = part.length / numColumns;
-        for (int r = 0; r < numRows; r += rowsOfPart) {
-            int count = Math.min(rowsOfPart, numRows - r);
-            readPart(r, numRows, numColumns);
-            for (int i = 0; i < count; i++) {
-                int at = i * numColumns;
-                if (layer.gateBias() != null) {
-                    kernels.add(part, at, layer.gateBias(), column, half);
-                    kernels.add(part, at + half, layer.upBias(), column, half);
-                }
-                kernels.siluMultiply(part, at, part, at + half, rows, i * half, half);
+        for (int r = 0; r < numRows; r++) {
+            int at = r % rowsOfPart * numColumns;
+            if (at == 0) {
+                readPart(r, numRows, numColumns);
             }
-            step.gated.putRows(firstRow + r, count, column, rows, half, halfScratch);
+            if (layer.gateBias() != null) {
+                kernels.add(part, at, layer.gateBias(), column, half);
+                kernels.add(part, at + half, layer.upBias(), column, half);
+            }
+            kernels.siluMultiply(part, at, part, at + half, row, 0, half);
+            step.gated.put(firstRow + r, column, row, 0, half, halfScratch);
         }
     }
 
@@ -370,14 +364,15 @@ final class StepThread implements AutoCloseable {
         }
     }
 
-    private void normLogitsRows(int start, int numRows) {
-        for (int task = worker.firstTask(rowTasks(numRows)); task >= 0; task = worker.nextTask()) {
-            int first = task * ROWS_PER_TASK;
-            int end = endOfTask(task, numRows);
-            for (int r = first; r < end; r++) {
-                norm(step.logitsRow(start + r).tokenIndex(), step.weights.finalNorm(), r - first);
+    private void normLogitsRows(int start, int rows) {
+        int hidden = spec.hiddenSize();
+        float[] weight = step.weights.finalNorm();
+        for (int task = worker.firstTask(rowTasks(rows)); task >= 0; task = worker.nextTask()) {
+            for (int r = task * ROWS_PER_TASK; r < endOfTask(task, rows); r++) {
+                int token = step.logitsRow(start + r).tokenIndex();
+                kernels.rmsNorm(step.residual, token * hidden, weight, spec.rmsNormEps(), row, 0, hidden);
+                step.normed.put(r, 0, row, 0, hidden, halfScratch);
             }
-            step.normed.putRows(first, end - first, 0, rows, spec.hiddenSize(), halfScratch);
         }
         timer.other();
     }
