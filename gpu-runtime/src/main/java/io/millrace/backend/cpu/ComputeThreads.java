@@ -17,13 +17,18 @@ import org.slf4j.LoggerFactory;
  */
 final class ComputeThreads {
     private static final Logger LOG = LoggerFactory.getLogger(ComputeThreads.class);
+    /** At the end of a phase. */
     private static final long SPIN_NANOS = 50_000;
+
+    /** Between programs: what an engine does between two steps of a few sequences, with room. */
+    private static final long IDLE_SPIN_NANOS = 200_000;
 
     private static ComputeThreads shared;
     private static int numHolders;
 
     private final Worker[] workers;
     private final long spinNanos;
+    private final long idleSpinNanos;
     private Job tail;
 
     /** What a crew runs. */
@@ -65,7 +70,9 @@ final class ComputeThreads {
 
     private ComputeThreads(int numThreads) {
         // Spinning helps only where every worker has a core of its own.
-        spinNanos = numThreads <= Runtime.getRuntime().availableProcessors() ? SPIN_NANOS : 0;
+        boolean haveCores = numThreads <= Runtime.getRuntime().availableProcessors();
+        spinNanos = haveCores ? SPIN_NANOS : 0;
+        idleSpinNanos = haveCores ? IDLE_SPIN_NANOS : 0;
         tail = new Job(null, numThreads);
         workers = new Worker[numThreads];
         for (int i = 0; i < numThreads; i++) {
@@ -275,12 +282,14 @@ final class ComputeThreads {
 
         private Job awaitNext() {
             Job last = job;
-            long spinEnd = System.nanoTime() + spinNanos;
+            long spinEnd = System.nanoTime() + idleSpinNanos;
             int spins = 0;
             while (last.next == null) {
                 if ((++spins & 31) != 0) {
                     Thread.onSpinWait();
-                } else if (System.nanoTime() > spinEnd) {
+                } else if (System.nanoTime() < spinEnd) {
+                    Thread.yield(); // the thread that submits the next program may have no core but this one
+                } else {
                     isParked = true;
                     if (last.next == null) {
                         LockSupport.park(this);

@@ -141,8 +141,10 @@ final class StepThread implements AutoCloseable {
             int rows = Math.min(DecoderStep.MAX_SLICE_ROWS, input.numTokens() - sliceStart);
             norm(layer.attentionNorm(), rows);
             multiply(step.normed, 0, rows, layer.queryKeyValue(), storeQueryKeyValue);
-            for (int task = worker.firstTask(rowTasks(rows)); task >= 0; task = worker.nextTask()) {
-                for (int r = task * ROWS_PER_TASK; r < endOfTask(task, rows); r++) {
+            // A row of this takes long enough that a few of them are worth sharing out.
+            int share = Math.min(ROWS_PER_TASK, (rows + worker.numWorkers() - 1) / worker.numWorkers());
+            for (int task = worker.firstTask((rows + share - 1) / share); task >= 0; task = worker.nextTask()) {
+                for (int r = task * share; r < Math.min(rows, (task + 1) * share); r++) {
                     rotateAndStore(input, layerIndex, sliceStart + r, sliceStart + rows);
                 }
             }
