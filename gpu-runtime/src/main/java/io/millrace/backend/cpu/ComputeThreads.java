@@ -20,6 +20,9 @@ final class ComputeThreads {
     /** At the end of a phase. */
     private static final long SPIN_NANOS = 50_000;
 
+    /** To be woken takes tens of microseconds, which count in steps of a small model and in no longer ones. */
+    private static final long YIELD_NANOS = 1_000_000;
+
     /** Between programs: what an engine does between two steps of a few sequences, with room. */
     private static final long IDLE_SPIN_NANOS = 200_000;
 
@@ -150,6 +153,10 @@ final class ComputeThreads {
         void await() {
             awaiter = Thread.currentThread();
             boolean wasInterrupted = false;
+            long yieldEnd = System.nanoTime() + YIELD_NANOS;
+            while (numRunning.get() > 0 && System.nanoTime() < yieldEnd) {
+                Thread.yield();
+            }
             while (numRunning.get() > 0) {
                 LockSupport.park(this);
                 wasInterrupted |= Thread.interrupted();
