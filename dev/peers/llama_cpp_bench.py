@@ -6,13 +6,18 @@ import sys
 
 from workloads import say
 
+MAX_TRIES = 5  # its result is written by a logger thread, and now and then lost when the program ends
+
 
 def batched_bench(binary, model, threads, work):
     context = work["requests"] * (work["prompt"] + work["new"])
     command = [binary, "-m", model, "-t", str(threads), "-tb", str(threads), "-c", str(context), "-b", "2048", "-ub", "512",
                "-npp", str(work["prompt"]), "-ntg", str(work["new"]), "-npl", str(work["requests"]), "--output-format", "jsonl"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    for _ in range(MAX_TRIES):
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        if rows or done.returncode != 0:
+            break
     if done.returncode != 0 or len(rows) != 1 or rows[0]["n_kv"] != context:
         raise SystemExit(f"{' '.join(command)} ended with {done.returncode} and said:\n{done.stdout[-2000:]}")
     return rows[0]
