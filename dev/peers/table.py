@@ -59,9 +59,8 @@ def compare(work, figures, ceilings, rounds, facts):
 
 
 def bound(work, ceilings):
-    """Tokens per second if the engine did nothing but the products at their ceiling and attention: of prompts its operations at the
-    float32 rate, of decode steps the longer of these and one read of the KV at read bandwidth (for one sequence, one read of
-    weights and KV)."""
+    """Tokens per second if the engine did nothing but the products at their ceiling, attention's operations of long prompts at the
+    float32 rate, and one read of the weights or KV at read bandwidth."""
     machine = ceilings["machine"][0]
     bytes_per_s = machine["read_gb_per_s"] * 1e9
     prompts = [row for row in ceilings["steps"] if row["attention_ms"] is not None]
@@ -78,9 +77,7 @@ def bound(work, ceilings):
     if sequences == 1:
         step = (machine["matrix_bytes"] + kv_bytes) / bytes_per_s
     else:
-        pairs = sequences * (work["prompt"] + work["new"] / 2)  # of a query and a key, as a prompt of n tokens has n (n + 1) / 2
-        operations = longest["attention_ms"] / 1e3 * pairs / (longest["tokens"] * (longest["tokens"] + 1) / 2)
-        step = steps[sequences]["gemm_ms"] / 1e3 + max(kv_bytes / bytes_per_s, operations)
+        step = steps[sequences]["gemm_ms"] / 1e3 + kv_bytes / bytes_per_s
     if work["kind"] == "decode":
         return sequences / step
     return sequences * work["new"] / (prefill + (work["new"] - 1) * step)

@@ -178,6 +178,7 @@ final class TierRealPart {
         groups.add(new Group(1024, 1, ALL_RATIOS));
         groups.add(new Group(1024, 0.5, SOME_RATIOS));
         groups.add(new Group(2048, 1, ALL_RATIOS));
+        groups.add(new Group(2048, 0.5, SOME_RATIOS));
         return groups;
     }
 

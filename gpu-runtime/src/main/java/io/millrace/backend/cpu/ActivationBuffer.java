@@ -57,7 +57,7 @@ final class ActivationBuffer implements AutoCloseable {
 
     /**
      * Writes the same part of neighbouring rows, which lie together from the front of source; halfScratch holds at least
-     * numRows × count elements. Faster than row by row: the conversion is one loop.
+     * numRows × count elements.
      */
     void putRows(int firstRow, int numRows, int column, float[] source, int count, short[] halfScratch) {
         if (format == NumberFormat.FLOAT32) {
