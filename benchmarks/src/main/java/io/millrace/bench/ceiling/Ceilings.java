@@ -13,6 +13,7 @@ public final class Ceilings implements AutoCloseable {
     private final Crew crew;
     private final Map<Long, GemmCeiling> gemms = new LinkedHashMap<>();
     private GemmCeiling fixedGemms;
+    private AttentionCeiling sharedAttention;
     private ReadBandwidth readBandwidth;
     private Float32Rate float32Rate;
 
@@ -63,6 +64,20 @@ public final class Ceilings implements AutoCloseable {
         }
     }
 
+    /** Attention's products of a decode step over prompts whose samples share them; the last one asked for stays in memory. */
+    public AttentionCeiling sharedAttention(int numPrompts, int promptTokens, int numSamples) {
+        closeAttention();
+        sharedAttention = new AttentionCeiling(shape, numPrompts, promptTokens, numSamples, bfloat16, crew);
+        return sharedAttention;
+    }
+
+    private void closeAttention() {
+        if (sharedAttention != null) {
+            sharedAttention.close();
+            sharedAttention = null;
+        }
+    }
+
     public ReadBandwidth readBandwidth() {
         if (readBandwidth == null) {
             readBandwidth = new ReadBandwidth(crew);
@@ -81,6 +96,7 @@ public final class Ceilings implements AutoCloseable {
     public void close() {
         gemms.values().forEach(GemmCeiling::close);
         closeFixed();
+        closeAttention();
         if (float32Rate != null) {
             float32Rate.close();
         }

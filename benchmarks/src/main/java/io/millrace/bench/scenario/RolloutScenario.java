@@ -1,5 +1,8 @@
 package io.millrace.bench.scenario;
 
+import io.millrace.bench.ceiling.AttentionCeiling;
+import io.millrace.bench.ceiling.Ceilings;
+import io.millrace.bench.ceiling.GemmCeiling;
 import io.millrace.bench.report.Check.Op;
 import io.millrace.bench.report.Report;
 import io.millrace.bench.report.Table;
@@ -10,7 +13,8 @@ import java.util.List;
 /**
  * A few long prompts with many samples each: the prompts are computed once, and attention reads what samples share once for
  * all of them. The whole is held against its parts measured alone, and steps with shared reads take turns with steps of an
- * engine that reads every sequence's blocks by themselves.
+ * engine that reads every sequence's blocks by themselves, and with the step's products alone: those with weights, and
+ * attention's over what is shared.
  */
 public final class RolloutScenario implements Scenario {
     private static final int STEPS_PER_TURN = 8;
@@ -38,6 +42,9 @@ public final class RolloutScenario implements Scenario {
         this.sizes = sizes;
     }
 
+    /** A decode step's products alone. */
+    private record StepProducts(GemmCeiling gemms, AttentionCeiling attention) {}
+
     /** What a round measured. */
     private static final class Measured {
         final Samples totalSeconds = new Samples();
@@ -47,6 +54,9 @@ public final class RolloutScenario implements Scenario {
         final Samples speedUp = new Samples();
         final Samples sharedStepSeconds = new Samples();
         final Samples unsharedStepSeconds = new Samples();
+        final Samples gemmSeconds = new Samples();
+        final Samples attentionSeconds = new Samples();
+        final Samples overProducts = new Samples();
         long numPrefillTokens;
         long sharedBytes;
         long unsharedBytes;
@@ -72,14 +82,19 @@ public final class RolloutScenario implements Scenario {
         try (EngineSession shared =
                         new EngineSession(settings, new EngineSession.Options(maxNumSeqs, numKvTokens, true, true));
                 EngineSession unshared =
-                        new EngineSession(settings, new EngineSession.Options(maxNumSeqs, numKvTokens, true, false))) {
+                        new EngineSession(settings, new EngineSession.Options(maxNumSeqs, numKvTokens, true, false));
+                Ceilings ceilings =
+                        new Ceilings(settings.model().shape(), settings.bfloat16(), settings.numCeilingThreads())) {
+            StepProducts products = new StepProducts(
+                    ceilings.gemms(maxNumSeqs, maxNumSeqs),
+                    ceilings.sharedAttention(sizes.numPrompts(), sizes.promptTokens(), sizes.numSamples()));
             settings.say("rollout, warming up");
             WarmUp.untilStable(
                     MAX_WARM_UP_SECONDS, () -> PrefillScenario.prefill(shared, workload, sizes.promptTokens()));
-            round(shared, unshared, workload, new Measured(), 2 * STEPS_PER_TURN);
+            round(shared, unshared, products, workload, new Measured(), 2 * STEPS_PER_TURN);
             for (int round = 0; round < numRounds; round++) {
                 settings.say("rollout, round %d of %d", round + 1, numRounds);
-                round(shared, unshared, workload, measured, sizes.newTokens());
+                round(shared, unshared, products, workload, measured, sizes.newTokens());
             }
         }
         fill(report, measured);
@@ -87,7 +102,12 @@ public final class RolloutScenario implements Scenario {
     }
 
     private void round(
-            EngineSession shared, EngineSession unshared, Workload workload, Measured measured, int newTokens) {
+            EngineSession shared,
+            EngineSession unshared,
+            StepProducts products,
+            Workload workload,
+            Measured measured,
+            int newTokens) {
         double prefills = 0;
         for (int i = 0; i < sizes.numPrompts(); i++) {
             prefills += PrefillScenario.prefill(shared, workload, sizes.promptTokens());
@@ -99,7 +119,7 @@ public final class RolloutScenario implements Scenario {
         long tokensBefore = shared.stats().numPromptTokens();
         double total = shared.runToEnd(requests(workload, prompts, newTokens));
         measured.numPrefillTokens = shared.stats().numPromptTokens() - tokensBefore;
-        double steps = alternateSteps(shared, unshared, workload, prompts, measured, newTokens);
+        double steps = alternateSteps(shared, unshared, products, workload, prompts, measured, newTokens);
         measured.totalSeconds.add(total);
         measured.prefillSeconds.add(prefills);
         measured.stepsSeconds.add(steps);
@@ -116,6 +136,7 @@ public final class RolloutScenario implements Scenario {
     private double alternateSteps(
             EngineSession shared,
             EngineSession unshared,
+            StepProducts products,
             Workload workload,
             List<int[]> prompts,
             Measured measured,
@@ -145,6 +166,11 @@ public final class RolloutScenario implements Scenario {
             measured.sharedStepSeconds.add(with.median());
             measured.unsharedStepSeconds.add(without.median());
             measured.speedUp.add(without.median() / with.median());
+            double gemms = products.gemms().seconds();
+            double attention = products.attention().seconds();
+            measured.gemmSeconds.add(gemms);
+            measured.attentionSeconds.add(attention);
+            measured.overProducts.add(with.median() / (gemms + attention));
             seconds += with.sum();
             done += turn;
         }
@@ -189,6 +215,11 @@ public final class RolloutScenario implements Scenario {
                 measured.bytesCounted ? Double.valueOf(measured.sharedBytes / numSteps / 1e6) : null,
                 measured.bytesCounted ? Double.valueOf(measured.unsharedBytes / numSteps / 1e6) : null,
                 bytesRatio);
+        report.table("step_products", "gemm_ms", "attention_products_ms", "step_over_products")
+                .add(
+                        measured.gemmSeconds.median() * 1e3,
+                        measured.attentionSeconds.median() * 1e3,
+                        measured.overProducts.median());
         boolean asSpecified = sizes.equals(Sizes.SPECIFIED);
         String name = "rollout, 8 prompts of 1,024 x 16 x 64 new: ";
         report.check(

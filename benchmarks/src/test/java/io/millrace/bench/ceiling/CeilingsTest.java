@@ -33,6 +33,18 @@ class CeilingsTest {
     }
 
     @Test
+    void everySharedKeyAndValueIsMultipliedByAllSamplesHeads() {
+        for (boolean bfloat16 : new boolean[] {false, Ceilings.hasBfloat16()}) {
+            try (Ceilings ceilings = new Ceilings(SHAPE, bfloat16, 2)) {
+                AttentionCeiling attention = ceilings.sharedAttention(3, 50, 4);
+                // 3 layers x 3 prompts x 2 KV heads; 4 samples x 2 heads of a group; keys and values of 50 tokens x 16
+                assertEquals(2.0 * 18 * 8 * 2 * 50 * 16, attention.flops());
+                assertTrue(attention.seconds() > 0);
+            }
+        }
+    }
+
+    @Test
     void ratesAreThoseOfAMachine() {
         try (Ceilings ceilings = new Ceilings(SHAPE, false, 2)) {
             double bytesPerSecond = ceilings.readBandwidth().bytesPerSecond();
