@@ -167,7 +167,8 @@ public interface Kernels {
             float[] tileSums);
 
     /**
-     * accumulators[r][d] = accumulators[r][d] × factors[r] + tile sum of r and d, fused.
+     * accumulators[r][d] = accumulators[r][d] × factors[r], rounded, + tile sum of r and d, rounded. The matrix library adds
+     * in that way; where the factor is 1, and that is most tiles but the first, multiplying can be left out.
      *
      * @param tileSums row r's stand at sumsOffset + (r - firstRow) × headDim
      */

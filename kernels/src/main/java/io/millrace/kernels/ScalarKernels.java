@@ -277,7 +277,7 @@ public final class ScalarKernels implements Kernels {
             float[] accumulators) {
         for (int i = 0; i < numRows * headDim; i++) {
             int at = firstRow * headDim + i;
-            accumulators[at] = Math.fma(accumulators[at], factors[at / headDim], tileSums[sumsOffset + i]);
+            accumulators[at] = accumulators[at] * factors[at / headDim] + tileSums[sumsOffset + i];
         }
     }
 }

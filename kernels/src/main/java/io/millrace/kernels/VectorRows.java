@@ -191,11 +191,12 @@ final class VectorRows {
         int i = 0;
         for (; i + L <= count; i += L) {
             FloatVector.fromArray(F, accumulators, at + i)
-                    .fma(FloatVector.broadcast(F, factor), FloatVector.fromArray(F, tileSums, from + i))
+                    .mul(factor)
+                    .add(FloatVector.fromArray(F, tileSums, from + i))
                     .intoArray(accumulators, at + i);
         }
         for (; i < count; i++) {
-            accumulators[at + i] = Math.fma(accumulators[at + i], factor, tileSums[from + i]);
+            accumulators[at + i] = accumulators[at + i] * factor + tileSums[from + i];
         }
     }
 

@@ -71,6 +71,11 @@ final class AttentionProbe {
         int[] counts = new int[NUM_ROWS];
         Arrays.fill(counts, Kernels.TILE_SIZE);
         kernels.accumulate(weights, 0, NUM_ROWS, counts, headDim, pairs, valueOffsets, sums);
+        float[] before = accumulators(random, isWide, sums);
+        float[] after = before.clone();
+        float[] ones = new float[NUM_ROWS];
+        Arrays.fill(ones, 1f);
+        kernels.foldTileSums(sums, 0, 0, NUM_ROWS, ones, headDim, after);
 
         products.putQueries(repeated(queries), RowCounts.LARGEST);
         products.putWeights(0, 0, RowCounts.LARGEST, repeated(weights), 0, Kernels.TILE_SIZE);
@@ -78,6 +83,7 @@ final class AttentionProbe {
             products.putKeys(tile, pairs, keyOffsets[tile], NUM_BLOCKS);
         }
         products.putValues(pairs, valueOffsets, Kernels.TILE_SIZE);
+        float[] allBefore = repeated(before);
         float[] computed = new float[RowCounts.LARGEST * Math.max(headDim, MAX_TILES * Kernels.TILE_SIZE)];
         for (int candidate = 0; candidate < accepted.length; candidate++) {
             int rows = RowCounts.CANDIDATES[candidate];
@@ -90,9 +96,10 @@ final class AttentionProbe {
                             agrees(scores[tile], Kernels.TILE_SIZE, computed, offset, tiles * Kernels.TILE_SIZE, rows);
                 }
             }
+            products.putAccumulators(allBefore, rows);
             products.multiplyValuesByCandidate(0, 0, candidate);
-            products.read(0, computed, rows * headDim);
-            accepted[candidate] &= agrees(sums, headDim, computed, 0, headDim, rows);
+            products.readAccumulators(computed, rows);
+            accepted[candidate] &= agrees(after, headDim, computed, 0, headDim, rows);
         }
     }
 
@@ -103,6 +110,20 @@ final class AttentionProbe {
             value = Math.scalb(value, random.nextInt(64) - 50);
         }
         return Bfloat16.widen(Bfloat16.roundFactor((float) value));
+    }
+
+    /** What sums are added to: also nothing, their opposite, denormal numbers, any magnitude. */
+    private static float[] accumulators(Random random, boolean isWide, float[] sums) {
+        float[] accumulators = new float[sums.length];
+        for (int i = 0; i < sums.length; i++) {
+            accumulators[i] = switch (random.nextInt(8)) {
+                case 0 -> 0f;
+                case 1 -> -sums[i];
+                case 2 -> isWide ? Float.intBitsToFloat(random.nextInt(1 << 23)) : 1f;
+                default -> (float) Math.scalb(random.nextGaussian(), isWide ? random.nextInt(120) - 100 : 0);
+            };
+        }
+        return accumulators;
     }
 
     private static float[] repeated(float[] rows) {

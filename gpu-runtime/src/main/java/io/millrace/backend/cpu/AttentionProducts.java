@@ -1,13 +1,15 @@
 package io.millrace.backend.cpu;
 
 import io.millrace.kernels.Kernels;
+import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 
 /**
  * One compute thread's means to run attention's two products by the matrix library: operands outside of the Java heap, to
  * which tiles are copied. The pool's pairs already stand in the library's order. Scores of several tiles are one product,
- * since a call takes as long as a dozen rows; sums are one a tile, since each tile's are added up by themselves. Used by its
- * thread only (closed by any once the thread is done with it).
+ * since a call takes as long as a dozen rows; sums are one a tile, since each tile's are added up by themselves. The library
+ * adds them to the rows' accumulators, which stay here from tile to tile. Used by its thread only (closed by any once the
+ * thread is done with it).
  */
 final class AttentionProducts implements AutoCloseable {
     /** Below this, copying a tile takes longer than the kernels need for it. */
@@ -19,6 +21,9 @@ final class AttentionProducts implements AutoCloseable {
     private static final int BLOCKS_PER_TILE = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
     private static final int PAIRS_PER_BLOCK = Kernels.BLOCK_SIZE / 2;
 
+    /** Elements of accumulators that are rescaled together: they stay in the first-level cache. */
+    private static final int CHUNK_ELEMENTS = 2048;
+
     /** Added to two bfloat16 numbers without their signs and mantissas, it carries into the sign of one that is not finite. */
     private static final int CARRY = 0x00800080;
 
@@ -29,14 +34,17 @@ final class AttentionProducts implements AutoCloseable {
     private final MatmulThread thread;
     private final NativeBuffer keyMemory;
     private final NativeBuffer valueMemory;
+    private final NativeBuffer accumulatorMemory;
     private final IntBuffer keyView;
     private final IntBuffer valueView;
+    private final FloatBuffer accumulators;
     private final PackedPanel[] keys = new PackedPanel[MAX_TILES + 1]; // by number of tiles, which share their memory
     private final PackedPanel values;
     private final ActivationBuffer queries;
     private final ActivationBuffer[] weights = new ActivationBuffer[MAX_TILES];
     private final short[] halves;
     private final int[] zeros;
+    private final float[] rescaled;
 
     /** @param maxRows that are multiplied at a time */
     AttentionProducts(AttentionShapes shapes, int maxRows, Kernels kernels) {
@@ -44,11 +52,13 @@ final class AttentionProducts implements AutoCloseable {
         this.kernels = kernels;
         this.rowCounts = shapes.rowCounts();
         this.headDim = shapes.headDim();
-        this.thread = new MatmulThread(RowCounts.LARGEST * Math.max(headDim, MAX_TILES * Kernels.TILE_SIZE));
+        this.thread = new MatmulThread(RowCounts.LARGEST * MAX_TILES * Kernels.TILE_SIZE);
         this.keyMemory = new NativeBuffer(shapes.keys(MAX_TILES).packedBytes());
         this.valueMemory = new NativeBuffer(shapes.values().packedBytes());
+        this.accumulatorMemory = new NativeBuffer(4L * (maxRows + RowCounts.LARGEST) * headDim);
         this.keyView = keyMemory.asByteBuffer().asIntBuffer();
         this.valueView = valueMemory.asByteBuffer().asIntBuffer();
+        this.accumulators = accumulatorMemory.asByteBuffer().asFloatBuffer();
         for (int tiles = 1; tiles <= MAX_TILES; tiles *= 2) {
             keys[tiles] = new PackedPanel(shapes.keys(tiles), keyMemory);
         }
@@ -59,6 +69,9 @@ final class AttentionProducts implements AutoCloseable {
         }
         this.halves = new short[maxRows * Math.max(headDim, Kernels.TILE_SIZE)];
         this.zeros = new int[PAIRS_PER_BLOCK * headDim];
+        this.rescaled = new float[Math.max(CHUNK_ELEMENTS, headDim)];
+        // Rows that are rounded up to must not be left to chance: garbage can be slow to add to.
+        accumulators.put(0, new float[(maxRows + RowCounts.LARGEST) * headDim]);
     }
 
     /** The most tiles, up to some number, whose scores are one product. */
@@ -155,8 +168,44 @@ final class AttentionProducts implements AutoCloseable {
         }
     }
 
+    /** Sets rows' accumulators, [rows][head dim] from the front of an array and of the rows. */
+    void putAccumulators(float[] source, int numRows) {
+        accumulators.put(0, source, 0, numRows * headDim);
+    }
+
+    /** Copies rows' accumulators. */
+    void readAccumulators(float[] target, int numRows) {
+        accumulators.get(0, target, 0, numRows * headDim);
+    }
+
+    /** Multiplies rows' accumulators by factors; most are 1, which changes nothing. */
+    void rescale(float[] factors, int firstRow, int numRows) {
+        int end = firstRow + numRows;
+        int most = Math.max(1, CHUNK_ELEMENTS / headDim);
+        int row = firstRow;
+        while (row < end) {
+            if (factors[row] == 1f) {
+                row++;
+                continue;
+            }
+            int start = row;
+            while (row < end && row - start < most && factors[row] != 1f) {
+                row++;
+            }
+            rescaleAll(factors, start, row - start);
+        }
+    }
+
+    private void rescaleAll(float[] factors, int firstRow, int numRows) {
+        accumulators.get(firstRow * headDim, rescaled, 0, numRows * headDim);
+        for (int r = 0; r < numRows; r++) {
+            kernels.scale(rescaled, r * headDim, factors[firstRow + r], headDim);
+        }
+        accumulators.put(firstRow * headDim, rescaled, 0, numRows * headDim);
+    }
+
     /**
-     * {@link Kernels#accumulate} of a tile's weights with the values that were set, as [rows][head dim] for {@link #read}.
+     * Adds {@link Kernels#accumulate} of a tile's weights with the values that were set to the rows' accumulators.
      *
      * @return how many rows from firstRow on were computed
      */
@@ -168,10 +217,10 @@ final class AttentionProducts implements AutoCloseable {
 
     /** The same for exactly a candidate's number of rows, whether it is accepted or not. */
     void multiplyValuesByCandidate(int tile, int firstRow, int candidate) {
-        thread.multiply(weights[tile], firstRow, candidate, values);
+        thread.multiply(weights[tile], firstRow, candidate, values, accumulatorMemory, 4L * firstRow * headDim);
     }
 
-    /** Copies neighbouring elements of the last product to the front of an array. */
+    /** Copies neighbouring elements of the last product of scores to the front of an array. */
     void read(int firstElement, float[] target, int numElements) {
         thread.readProduct(firstElement, target, 0, numElements);
     }
@@ -187,6 +236,7 @@ final class AttentionProducts implements AutoCloseable {
         values.close();
         keyMemory.close();
         valueMemory.close();
+        accumulatorMemory.close();
         queries.close();
         for (ActivationBuffer buffer : weights) {
             buffer.close();

@@ -9,8 +9,8 @@ import io.millrace.kernels.Kernels;
 
 /**
  * The two products of attention as the matrix library computes them: bfloat16 queries with keys, [rows][head dim] × [head
- * dim][one, two or four tiles], and weights of one tile with values, [rows][tile] × [tile][head dim]. Usable only where they give exactly the
- * bits of {@link Kernels}, which is tried when a model is loaded: AVX-512's VDPBF16PS adds the odd product of a pair, then
+ * dim][one, two or four tiles], and weights of one tile with values, [rows][tile] × [tile][head dim], added to the rows'
+ * accumulators. Usable only where they give exactly the bits of {@link Kernels}, which is tried when a model is loaded: AVX-512's VDPBF16PS adds the odd product of a pair, then
  * the even one, each rounded, and the kernels do as it does. Other instructions (AMX) add in another order; there the
  * kernels do all the work. Thread-safe after the probe.
  */
@@ -44,9 +44,9 @@ final class AttentionShapes implements AutoCloseable {
         try {
             for (int tiles = 1; tiles <= AttentionProducts.MAX_TILES; tiles *= 2) {
                 int width = tiles * Kernels.TILE_SIZE;
-                keys[tiles] = new MatmulShape(headDim, width, NumberFormat.BFLOAT16, dnnl_BA16a16b2a);
+                keys[tiles] = new MatmulShape(headDim, width, NumberFormat.BFLOAT16, dnnl_BA16a16b2a, false);
             }
-            values = new MatmulShape(Kernels.TILE_SIZE, headDim, NumberFormat.BFLOAT16, valueLayout());
+            values = new MatmulShape(Kernels.TILE_SIZE, headDim, NumberFormat.BFLOAT16, valueLayout(), true);
         } catch (IllegalStateException e) {
             close();
             return slow + e.getMessage();

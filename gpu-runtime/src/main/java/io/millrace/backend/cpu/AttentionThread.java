@@ -57,7 +57,7 @@ final class AttentionThread implements AutoCloseable {
         sums = new float[rows * Kernels.LANES];
         factors = new float[AttentionProducts.MAX_TILES][rows];
         accumulators = new float[rows * headDim];
-        tileSums = new float[pool.isPaired() ? Math.max(rows * headDim, CHUNK_ELEMENTS) : 0];
+        tileSums = new float[pool.isPaired() ? rows * headDim : 0];
         products = pool.isPaired() && shapes.areUsable() ? new AttentionProducts(shapes, rows, kernels) : null;
         counts = new int[rows];
         limits = new int[maxTokensPerPiece];
@@ -130,6 +130,8 @@ final class AttentionThread implements AutoCloseable {
         for (int i = 0; i < numTokens; i++) {
             shortest = Math.min(shortest, limits[i]);
         }
+        int rows = numTokens * groupSize;
+        products.putAccumulators(accumulators, rows);
         int end = plan.endTile(piece);
         int endOfWhole = Math.min(end, shortest / Kernels.TILE_SIZE);
         int tile = plan.firstTile(piece);
@@ -147,9 +149,12 @@ final class AttentionThread implements AutoCloseable {
                     && products.areFinite(pool.pairs(layer), valueOffsets, numSlots)) {
                 foldByProducts(layer, tile, 1, numSlots, kvHead, firstToken, numTokens, table);
             } else {
+                products.readAccumulators(accumulators, rows);
                 foldTile(layer, tile, kvHead, numTokens, table);
+                products.putAccumulators(accumulators, rows);
             }
         }
+        products.readAccumulators(accumulators, rows);
     }
 
     /** The first of the piece's tokens that sees anything of a tile. */
@@ -204,9 +209,9 @@ final class AttentionThread implements AutoCloseable {
         for (int t = 0; t < numTiles; t++) {
             findBlocks(tile + t, Math.min(Kernels.TILE_SIZE, numSlots), kvHead, table);
             products.putValues(kv, valueOffsets, Math.min(Kernels.TILE_SIZE, numSlots));
+            products.rescale(factors[t], firstToken * groupSize, end - firstToken * groupSize);
             for (int row = firstToken * groupSize; row < end; row += numDone) {
                 numDone = products.multiplyValues(t, row, end - row);
-                foldSums(t, row, numDone);
             }
         }
     }
@@ -223,15 +228,6 @@ final class AttentionThread implements AutoCloseable {
                         scores, offset, width, firstRow + r, rows, counts, maxima, sums, factors[t]);
                 products.putWeights(t, firstRow + r, rows, scores, offset, width);
             }
-        }
-    }
-
-    private void foldSums(int t, int firstRow, int numRows) {
-        int most = CHUNK_ELEMENTS / headDim;
-        for (int r = 0; r < numRows; r += most) {
-            int rows = Math.min(most, numRows - r);
-            products.read(r * headDim, tileSums, rows * headDim);
-            kernels.foldTileSums(tileSums, 0, firstRow + r, rows, factors[t], headDim, accumulators);
         }
     }
 

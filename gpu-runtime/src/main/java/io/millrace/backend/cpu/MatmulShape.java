@@ -15,6 +15,7 @@ import static org.bytedeco.dnnl.global.dnnl.dnnl_query_weights_md;
 
 import org.bytedeco.dnnl.dnnl_memory_desc;
 import org.bytedeco.dnnl.dnnl_primitive;
+import org.bytedeco.dnnl.dnnl_primitive_attr;
 import org.bytedeco.dnnl.dnnl_primitive_desc;
 
 /**
@@ -26,6 +27,7 @@ final class MatmulShape implements AutoCloseable {
     private final int depth;
     private final int width;
     private final NumberFormat format;
+    private final boolean adds;
     private final dnnl_memory_desc packedLayout;
     private final long packedBytes;
     private final dnnl_primitive[] primitives = new dnnl_primitive[RowCounts.CANDIDATES.length];
@@ -34,18 +36,20 @@ final class MatmulShape implements AutoCloseable {
 
     /** Panels in the layout that the library prefers. */
     MatmulShape(int depth, int width, NumberFormat format) {
-        this(depth, width, format, dnnl_format_tag_any);
+        this(depth, width, format, dnnl_format_tag_any, false);
     }
 
     /**
      * Panels in a layout of one's own.
      *
+     * @param adds whether products are added to what the result holds, once they are complete
      * @throws IllegalStateException if the library has no product for it
      */
-    MatmulShape(int depth, int width, NumberFormat format, int layoutTag) {
+    MatmulShape(int depth, int width, NumberFormat format, int layoutTag, boolean adds) {
         this.depth = depth;
         this.width = width;
         this.format = format;
+        this.adds = adds;
         dnnl_memory_desc any = OneDnn.matrixOfLayout(depth, width, format.dataType(), layoutTag);
         dnnl_primitive_desc descriptor = describe(RowCounts.ANCHOR, any);
         packedLayout = cloneOf(dnnl_primitive_desc_query_md(descriptor, dnnl_query_weights_md, 0));
@@ -104,8 +108,9 @@ final class MatmulShape implements AutoCloseable {
         dnnl_memory_desc source = OneDnn.matrix(numRows, depth, format.dataType(), depth, 1);
         dnnl_memory_desc destination = OneDnn.matrix(numRows, width, dnnl_f32, width, 1);
         dnnl_primitive_desc descriptor = new dnnl_primitive_desc();
+        dnnl_primitive_attr attributes = adds ? OneDnn.addingAttributes() : OneDnn.attributes();
         int status = dnnl_matmul_primitive_desc_create(
-                descriptor, OneDnn.engine(), source, weights, null, destination, OneDnn.attributes());
+                descriptor, OneDnn.engine(), source, weights, null, destination, attributes);
         OneDnn.check(status, "describe the product " + this + " for " + numRows + " rows");
         dnnl_memory_desc_destroy(source);
         dnnl_memory_desc_destroy(destination);
@@ -131,6 +136,6 @@ final class MatmulShape implements AutoCloseable {
 
     @Override
     public String toString() {
-        return depth + "x" + width + " " + format.optionName();
+        return depth + "x" + width + " " + format.optionName() + (adds ? ", added" : "");
     }
 }

@@ -33,7 +33,7 @@ import org.bytedeco.javacpp.BytePointer;
 final class MatmulThread implements AutoCloseable {
     private final dnnl_stream stream = new dnnl_stream();
     private final Map<MatmulShape, Call[]> calls = new IdentityHashMap<>();
-    private final Map<ActivationBuffer, BytePointer> sourcePointers = new IdentityHashMap<>();
+    private final Map<NativeBuffer, BytePointer> pointers = new IdentityHashMap<>();
     private final NativeBuffer tileMemory;
     private final FloatBuffer tileView;
 
@@ -55,6 +55,17 @@ final class MatmulThread implements AutoCloseable {
 
     /** Multiplies the candidate's number of rows from firstRow on with a panel; see {@link #readProduct}. */
     void multiply(ActivationBuffer source, int firstRow, int candidate, PackedPanel panel) {
+        multiply(source, firstRow, candidate, panel, tileMemory, 0);
+    }
+
+    /** The same into memory of the caller's, [rows][panel width] of float32 from an offset on. */
+    void multiply(
+            ActivationBuffer source,
+            int firstRow,
+            int candidate,
+            PackedPanel panel,
+            NativeBuffer result,
+            long resultOffsetBytes) {
         MatmulShape shape = panel.shape();
         if (source.width() != shape.depth()) {
             throw new IllegalArgumentException("rows of " + source.width() + " elements do not fit panel " + shape);
@@ -66,16 +77,21 @@ final class MatmulThread implements AutoCloseable {
         }
         Call call = ofShape[candidate];
         if (call == null) {
-            call = new Call(shape, candidate, tileMemory);
+            call = new Call(shape, candidate);
             ofShape[candidate] = call;
         }
-        BytePointer pointer = sourcePointers.get(source);
+        BytePointer rows = pointer(source.memory(), source.offsetBytes(firstRow));
+        call.run(rows, panel, pointer(result, resultOffsetBytes), stream);
+    }
+
+    private BytePointer pointer(NativeBuffer memory, long offsetBytes) {
+        BytePointer pointer = pointers.get(memory);
         if (pointer == null) {
-            pointer = source.memory().pointerAt(0);
-            sourcePointers.put(source, pointer);
+            pointer = memory.pointerAt(0);
+            pointers.put(memory, pointer);
         }
-        source.memory().movePointer(pointer, source.offsetBytes(firstRow));
-        call.run(pointer, panel, stream);
+        memory.movePointer(pointer, offsetBytes);
+        return pointer;
     }
 
     @Override
@@ -102,10 +118,12 @@ final class MatmulThread implements AutoCloseable {
         private final dnnl_exec_arg_t weightsArgument;
         private final String name;
         private BytePointer lastRows; // what the arguments hold
-        private long lastPosition;
+        private long lastRowsPosition;
+        private BytePointer lastResult;
+        private long lastResultPosition;
         private PackedPanel lastPanel;
 
-        Call(MatmulShape shape, int candidate, NativeBuffer tileMemory) {
+        Call(MatmulShape shape, int candidate) {
             int numRows = RowCounts.CANDIDATES[candidate];
             name = numRows + " rows x " + shape;
             primitive = shape.primitive(candidate);
@@ -115,7 +133,7 @@ final class MatmulThread implements AutoCloseable {
             dnnl_memory_desc scratchpadLayout = shape.scratchpad(candidate);
             scratchpadMemory = new NativeBuffer(Math.max(64, dnnl_memory_desc_get_size(scratchpadLayout)));
             create(source, sourceLayout, null);
-            create(destination, tileLayout, tileMemory.pointerAt(0));
+            create(destination, tileLayout, null);
             create(scratchpad, scratchpadLayout, scratchpadMemory.pointerAt(0));
             dnnl_memory_desc_destroy(sourceLayout);
             dnnl_memory_desc_destroy(tileLayout);
@@ -131,12 +149,17 @@ final class MatmulThread implements AutoCloseable {
             OneDnn.check(dnnl_memory_create(memory, layout, OneDnn.engine(), pointer), "describe an operand");
         }
 
-        void run(BytePointer rows, PackedPanel panel, dnnl_stream stream) {
+        void run(BytePointer rows, PackedPanel panel, BytePointer result, dnnl_stream stream) {
             int status = 0;
-            if (rows != lastRows || rows.position() != lastPosition) {
+            if (rows != lastRows || rows.position() != lastRowsPosition) {
                 status = dnnl_memory_set_data_handle(source, rows);
                 lastRows = rows;
-                lastPosition = rows.position();
+                lastRowsPosition = rows.position();
+            }
+            if (result != lastResult || result.position() != lastResultPosition) {
+                status |= dnnl_memory_set_data_handle(destination, result);
+                lastResult = result;
+                lastResultPosition = result.position();
             }
             if (panel != lastPanel) {
                 weightsArgument.memory(panel.memory());

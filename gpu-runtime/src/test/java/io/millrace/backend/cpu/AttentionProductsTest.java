@@ -167,7 +167,7 @@ class AttentionProductsTest {
             int end = maxima.length;
             int numTiles = keyOffsets.length;
             int width = numTiles * Kernels.TILE_SIZE;
-            float[] read = new float[RowCounts.LARGEST * Math.max(width, headDim)];
+            float[] read = new float[RowCounts.LARGEST * width];
             float[][] factors = new float[numTiles][end];
             for (int t = 0; t < numTiles; t++) {
                 products.putKeys(t, tiles.pairs, keyOffsets[t], (numSlots + 15) / 16);
@@ -182,14 +182,15 @@ class AttentionProductsTest {
                     products.putWeights(t, row, done, read, offset, width);
                 }
             }
+            products.putAccumulators(accumulators, end);
             for (int t = 0; t < numTiles; t++) {
                 products.putValues(tiles.pairs, tiles.valueOffsets(keyOffsets[t]), numSlots);
+                products.rescale(factors[t], firstRow, end - firstRow);
                 for (int row = firstRow; row < end; row += done) {
                     done = products.multiplyValues(t, row, end - row);
-                    products.read(0, read, done * headDim);
-                    kernels.foldTileSums(read, 0, row, done, factors[t], headDim, accumulators);
                 }
             }
+            products.readAccumulators(accumulators, end);
         }
 
         void assertSameBits(Folded other) {
