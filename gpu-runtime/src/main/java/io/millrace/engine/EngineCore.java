@@ -318,7 +318,7 @@ final class EngineCore {
             times = times.plus(output.times());
             countPromptTokens(batch);
             if (speculation != null) {
-                observe(batch, output.times());
+                observe(batch, nanos);
             }
             verify(output);
             double sumPositions = batch.sumPositions();
@@ -339,8 +339,8 @@ final class EngineCore {
         return takeReport();
     }
 
-    /** Tells the speculation what the step took. */
-    private void observe(ScheduledBatch batch, StepTimes stepTimes) {
+    /** Tells the speculation what the step took, threads that came late included. */
+    private void observe(ScheduledBatch batch, long nanos) {
         int numDecoding = 0;
         int numProposed = 0;
         int numOther = 0;
@@ -355,7 +355,7 @@ final class EngineCore {
                 numOther += scheduled.numTokens();
             }
         }
-        speculation.observeStep(numDecoding, numProposed, numOther, stepTimes.totalNanos());
+        speculation.observeStep(numDecoding, numProposed, numOther, nanos);
     }
 
     /** Hands the samples the drawn tokens that count, before anything is noted as computed. */

@@ -1,8 +1,8 @@
 package io.millrace.speculation;
 
 /**
- * How often a lookup's guesses come true, by kind: how long the text before them matches, and which share of the places that
- * match agree on the token. Begins at that share and follows what was accepted, so that a text in which equal beginnings go on
+ * How often a lookup's guesses come true, by kind: how long the text before them matches, before how long a filling, and which
+ * share of the places that match agree on the token. Begins at that share and follows what was accepted, so that a text in which equal beginnings go on
  * differently stops being guessed at. What is refused for too small a chance slowly returns to the share, and is tried again.
  */
 final class GuessChances {
@@ -12,19 +12,21 @@ final class GuessChances {
     private static final double FADING = 0.98;
     private static final double FADING_OF_REFUSED = 0.99;
 
-    private final double[] numTested = new double[MAX_MATCH_LENGTH * (NUM_SHARES + 1)];
+    private final double[] numTested = new double[(PromptLookup.MAX_FILLING + 1) * MAX_MATCH_LENGTH * (NUM_SHARES + 1)];
     private final double[] numAccepted = new double[numTested.length];
 
     /**
      * The kind of a guess.
      *
-     * @param matchLength tokens before it that match, proposed ones included; at least 1
+     * @param filling tokens between the match and the guess
+     * @param matchLength tokens that match, proposed ones included; at least 1
      * @param numAgreeing of the places
      * @param numPlaces that match
      */
-    static int kind(int matchLength, int numAgreeing, int numPlaces) {
+    static int kind(int filling, int matchLength, int numAgreeing, int numPlaces) {
         int share = Math.round((float) NUM_SHARES * numAgreeing / (numPlaces + 1)); // one place alone proves little
-        return (Math.min(matchLength, MAX_MATCH_LENGTH) - 1) * (NUM_SHARES + 1) + share;
+        int match = filling * MAX_MATCH_LENGTH + Math.min(matchLength, MAX_MATCH_LENGTH) - 1;
+        return match * (NUM_SHARES + 1) + share;
     }
 
     /** The chance that a guess of a kind is accepted, those before it accepted. */

@@ -2,48 +2,60 @@ package io.millrace.speculation;
 
 import io.millrace.sampling.Proposal;
 import io.millrace.sequence.Sequence;
+import java.util.Arrays;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 
 /**
  * Prompt lookup (Saxena, "Prompt Lookup Decoding", 2023): finds the last tokens earlier in the sequence, prompt or output, and
- * guesses what followed there. The places found vote on each token, and only those that agree vote on the next, as in suffix
- * decoding (Oliaro et al., "SuffixDecoding", 2024): where a form is filled in anew each time, the form is guessed and the
- * filling is not. Of the match lengths the one whose guesses promise most wins, of equal ones the longest; equal votes go to
- * the latest place. A match that runs into the end goes on with its own guesses.
+ * guesses what followed there; then the same behind the guess. The places found vote on the token, as in suffix decoding
+ * (Oliaro et al., "SuffixDecoding", 2024): where a form is filled in anew each time, the form is guessed and the filling is
+ * not.
+ *
+ * <p>A filling is also what the last tokens may differ by: places match too where all but the last one or two tokens do, so
+ * that the form goes on behind a name that the text did not know. Of the ways to match (how many tokens, before how long a
+ * filling) the one whose token is likeliest to be accepted wins; of equally likely ones the shortest filling, then the longest
+ * match; equal votes go to the latest place.
  */
 public final class PromptLookup implements Proposer {
+    /** Longest filling between the match and the guess, in tokens. */
+    static final int MAX_FILLING = 2;
+
+    /** Fewest tokens that must match before a filling: one alone would match almost anything. */
+    static final int MIN_LENGTH_BEFORE_FILLING = 2;
+
     /** Most places that vote: the latest. */
     private static final int MAX_PLACES = 32;
+
+    /** Most places of a token that are looked at for matches. */
+    private static final int MAX_PLACES_TRIED = 256;
+
+    private static final int[] NO_TOKENS = {};
 
     private final int minLength;
     private final int maxLength;
     private final AcceptanceRule rule;
     private final GuessChances chances = new GuessChances();
-    private final Map<Sequence, int[]> kindsOfSequences = new IdentityHashMap<>();
+    private final Map<Sequence, History> histories = new IdentityHashMap<>();
 
-    private final int[] places = new int[MAX_PLACES]; // last tokens of the matches, latest first
-    private final int[] lengths = new int[MAX_PLACES];
-    private final int[] voters = new int[MAX_PLACES];
-    private Guesses best = new Guesses();
-    private Guesses tried = new Guesses();
+    // The text that is looked up: tokens, then guesses.
+    private int[] tokenIds;
+    private int numTokens;
+    private int[] guesses = new int[8];
+    private int[] kinds = new int[8]; // of the guesses
+    private int numGuesses;
 
-    /** A run of guesses. */
-    private static final class Guesses {
-        int[] tokenIds = new int[8];
-        int[] kinds = new int[8];
-        int count;
-        double numExpected;
+    private final int[] votes = new int[MAX_PLACES]; // tokens behind the matches, latest first
+    private final int[] lengths = new int[MAX_PLACES]; // of the matches
+    private int bestTokenId;
+    private int bestKind;
+    private double bestChance;
 
-        void clear(int limit) {
-            count = 0;
-            numExpected = 0;
-            if (tokenIds.length < limit) {
-                tokenIds = new int[limit];
-                kinds = new int[limit];
-            }
-        }
+    /** What is kept of a sequence. */
+    private static final class History {
+        final TokenPlaces places = new TokenPlaces();
+        int[] kinds = {}; // of its last proposals
     }
 
     /**
@@ -65,64 +77,116 @@ public final class PromptLookup implements Proposer {
     public void propose(List<Sequence> sequences, int[] limits, double minChance) {
         for (int i = 0; i < sequences.size(); i++) {
             Sequence sequence = sequences.get(i);
-            guess(sequence.tokenIds(), sequence.numTokens(), limits[i], minChance);
-            for (int j = 0; j < best.count; j++) {
-                int tokenId = best.tokenIds[j];
+            History history = histories.computeIfAbsent(sequence, s -> new History());
+            int[] endingTokenIds = sequence.group().suppressedTokenIds();
+            guess(sequence.tokenIds(), sequence.numTokens(), history.places, endingTokenIds, limits[i], minChance);
+            for (int j = 0; j < numGuesses; j++) {
+                int tokenId = guesses[j];
                 sequence.propose(tokenId, rule == AcceptanceRule.COUPLED ? null : new Proposal(tokenId, null));
             }
-            if (best.count > 0) {
-                int[] kinds = kindsOfSequences.get(sequence);
-                if (kinds == null || kinds.length < best.count) {
-                    kinds = new int[best.kinds.length];
-                    kindsOfSequences.put(sequence, kinds);
-                }
-                System.arraycopy(best.kinds, 0, kinds, 0, best.count);
+            if (history.kinds.length < numGuesses) {
+                history.kinds = new int[kinds.length];
             }
+            System.arraycopy(kinds, 0, history.kinds, 0, numGuesses);
         }
+        tokenIds = null;
     }
 
     /** The guesses for what follows the tokens. */
-    int[] guesses(int[] tokenIds, int numTokens, int limit, double minChance) {
-        guess(tokenIds, numTokens, limit, minChance);
-        return java.util.Arrays.copyOf(best.tokenIds, best.count);
+    int[] guesses(int[] text, int numTokensOfText, int limit, double minChance) {
+        guess(text, numTokensOfText, new TokenPlaces(), NO_TOKENS, limit, minChance);
+        return Arrays.copyOf(guesses, numGuesses);
     }
 
-    private void guess(int[] tokenIds, int numTokens, int limit, double minChance) {
-        best.clear(limit);
-        int numPlaces = findPlaces(tokenIds, numTokens);
-        for (int length = minLength; length <= maxLength && numPlaces > 0; length++) {
-            int numLonger = countLonger(numPlaces, length);
-            if (numLonger < numPlaces) { // else the same places match with more tokens
-                follow(tokenIds, numTokens, length, numPlaces, limit, minChance);
-                if (tried.numExpected >= best.numExpected) {
-                    Guesses better = tried;
-                    tried = best;
-                    best = better;
+    /** Guesses one token after another, until too few would be right or one that ends the sequence. */
+    private void guess(
+            int[] text, int numTokensOfText, TokenPlaces places, int[] endingTokenIds, int limit, double minChance) {
+        places.extend(text, numTokensOfText);
+        tokenIds = text;
+        numTokens = numTokensOfText;
+        numGuesses = 0;
+        if (guesses.length < limit) {
+            guesses = new int[limit];
+            kinds = new int[limit];
+        }
+        double chance = 1;
+        while (numGuesses < limit) {
+            lookUp(places);
+            if (bestKind < 0) {
+                return;
+            }
+            chance *= bestChance;
+            if (chance < minChance) {
+                chances.fade(bestKind);
+                return;
+            }
+            kinds[numGuesses] = bestKind;
+            guesses[numGuesses++] = bestTokenId;
+            for (int ending : endingTokenIds) {
+                if (ending == bestTokenId) {
+                    return;
                 }
-                numPlaces = keepLonger(numPlaces, length);
             }
         }
     }
 
-    /** Fills places and lengths with the latest matches of at least minLength tokens. */
-    private int findPlaces(int[] tokenIds, int numTokens) {
-        int last = tokenIds[numTokens - 1];
+    /** Finds the likeliest token behind the text; its kind is -1 if no place matches. */
+    private void lookUp(TokenPlaces places) {
+        bestKind = -1;
+        bestChance = 0;
+        for (int filling = MAX_FILLING; filling >= 0; filling--) {
+            int fewest = filling == 0 ? minLength : Math.max(minLength, MIN_LENGTH_BEFORE_FILLING);
+            int end = numTokens + numGuesses - filling; // of what must match
+            if (end >= fewest && fewest <= maxLength) {
+                int numPlaces = findPlaces(places, end, filling, fewest);
+                for (int length = fewest; numPlaces > 0; length++) {
+                    int numLonger = countLonger(numPlaces, length);
+                    if (numLonger < numPlaces) { // else the same places match with more tokens
+                        vote(filling, length, numPlaces);
+                        numPlaces = keepLonger(numPlaces, length);
+                    }
+                }
+            }
+        }
+    }
+
+    /** Fills votes and lengths from the latest places where the tokens before end stand too; returns how many there are. */
+    private int findPlaces(TokenPlaces places, int end, int filling, int fewest) {
+        int last = token(end - 1);
         int count = 0;
-        for (int end = numTokens - 2; end >= minLength - 1 && count < MAX_PLACES; end--) {
-            if (tokenIds[end] != last) {
-                continue;
+        int place = end - 2;
+        for (; place >= numTokens && count < MAX_PLACES; place--) {
+            if (token(place) == last) {
+                count = addPlace(count, place, end, filling, fewest);
             }
-            int most = Math.min(maxLength, end + 1);
-            int length = 1;
-            while (length < most && tokenIds[end - length] == tokenIds[numTokens - 1 - length]) {
-                length++;
+        }
+        int latest = place;
+        place = places.latest(last);
+        for (int tried = 0; place >= 0 && tried < MAX_PLACES_TRIED && count < MAX_PLACES; tried++) {
+            if (place <= latest) {
+                count = addPlace(count, place, end, filling, fewest);
             }
-            if (length >= minLength) {
-                places[count] = end;
-                lengths[count++] = length;
-            }
+            place = places.previous(place);
         }
         return count;
+    }
+
+    private int addPlace(int count, int place, int end, int filling, int fewest) {
+        int most = Math.min(maxLength, place + 1);
+        int length = 1;
+        while (length < most && token(place - length) == token(end - 1 - length)) {
+            length++;
+        }
+        if (length < fewest) {
+            return count;
+        }
+        votes[count] = token(place + filling + 1);
+        lengths[count] = length;
+        return count + 1;
+    }
+
+    private int token(int place) {
+        return place < numTokens ? tokenIds[place] : guesses[place - numTokens];
     }
 
     private int countLonger(int numPlaces, int length) {
@@ -137,64 +201,34 @@ public final class PromptLookup implements Proposer {
         int count = 0;
         for (int i = 0; i < numPlaces; i++) {
             if (lengths[i] > length) {
-                places[count] = places[i];
+                votes[count] = votes[i];
                 lengths[count++] = lengths[i];
             }
         }
         return count;
     }
 
-    /** Lets the places vote for one token after another, until too few would be right. */
-    private void follow(int[] tokenIds, int numTokens, int length, int numPlaces, int limit, double minChance) {
-        tried.clear(limit);
-        System.arraycopy(places, 0, voters, 0, numPlaces);
-        int numVoters = numPlaces;
-        double chance = 1;
-        while (tried.count < limit) {
-            int winner = -1;
-            int most = 0;
-            for (int i = 0; i < numVoters && most < numVoters - i; i++) {
-                int votes = countVotes(tokenIds, numTokens, numVoters, next(tokenIds, numTokens, voters[i]));
-                if (votes > most) {
-                    most = votes;
-                    winner = next(tokenIds, numTokens, voters[i]);
-                }
+    /** Takes the token that most places vote for as the best if it is no less likely than the best so far. */
+    private void vote(int filling, int length, int numPlaces) {
+        int winner = -1;
+        int most = 0;
+        for (int i = 0; i < numPlaces && most < numPlaces - i; i++) {
+            int count = 0;
+            for (int j = i; j < numPlaces; j++) {
+                count += votes[j] == votes[i] ? 1 : 0;
             }
-            int kind = GuessChances.kind(length + tried.count, most, numVoters);
-            chance *= chances.chance(kind);
-            if (chance < minChance) {
-                chances.fade(kind);
-                return;
-            }
-            numVoters = keepVoters(tokenIds, numTokens, numVoters, winner);
-            tried.kinds[tried.count] = kind;
-            tried.tokenIds[tried.count++] = winner;
-            tried.numExpected += chance;
-        }
-    }
-
-    /** The token behind a place, in the sequence or, past its end, among the guesses. */
-    private int next(int[] tokenIds, int numTokens, int place) {
-        return place + 1 < numTokens ? tokenIds[place + 1] : tried.tokenIds[place + 1 - numTokens];
-    }
-
-    private int countVotes(int[] tokenIds, int numTokens, int numVoters, int tokenId) {
-        int votes = 0;
-        for (int i = 0; i < numVoters; i++) {
-            votes += next(tokenIds, numTokens, voters[i]) == tokenId ? 1 : 0;
-        }
-        return votes;
-    }
-
-    /** Keeps the places that go on with a token, and moves them on. */
-    private int keepVoters(int[] tokenIds, int numTokens, int numVoters, int tokenId) {
-        int count = 0;
-        for (int i = 0; i < numVoters; i++) {
-            if (next(tokenIds, numTokens, voters[i]) == tokenId) {
-                voters[count++] = voters[i] + 1;
+            if (count > most) {
+                most = count;
+                winner = votes[i];
             }
         }
-        return count;
+        int kind = GuessChances.kind(filling, length, most, numPlaces);
+        double chance = chances.chance(kind);
+        if (chance >= bestChance) {
+            bestChance = chance;
+            bestKind = kind;
+            bestTokenId = winner;
+        }
     }
 
     @Override
@@ -204,15 +238,15 @@ public final class PromptLookup implements Proposer {
 
     @Override
     public void observeVerified(Sequence sequence, int numProposed, int numAccepted) {
-        int[] kinds = kindsOfSequences.get(sequence);
+        int[] kindsProposed = histories.get(sequence).kinds;
         for (int i = 0; i < Math.min(numProposed, numAccepted + 1); i++) {
-            chances.count(kinds[i], i < numAccepted);
+            chances.count(kindsProposed[i], i < numAccepted);
         }
     }
 
     @Override
     public void forget(Sequence sequence) {
-        kindsOfSequences.remove(sequence);
+        histories.remove(sequence);
     }
 
     @Override

@@ -9,6 +9,7 @@ import io.millrace.sequence.Sequence;
 import io.millrace.sequence.SequenceGroup;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
@@ -37,6 +38,25 @@ class PromptLookupTest {
         filled[form.length + 1] = 3;
         filled[form.length + 2] = 9;
         assertArrayEquals(new int[] {4, 5, 1, 2, 3, 9}, guesses(1, 4, 6, 0, filled));
+    }
+
+    @Test
+    void aFormGoesOnBehindAFillingThatTheTextDidNotKnow() {
+        int[] form = {1, 2, 7, 3, 4, 5, 6, 1, 2, 8, 3, 4, 5, 6, 1, 2, 9};
+        assertArrayEquals(new int[] {3, 4, 5, 6, 1}, guesses(1, 4, 5, 0.05, form));
+        int[] longer = {1, 2, 7, 17, 3, 4, 5, 6, 1, 2, 8, 18, 3, 4, 5, 6, 1, 2, 9, 19};
+        assertArrayEquals(new int[] {3, 4, 5, 6, 1}, guesses(1, 4, 5, 0.05, longer));
+        assertArrayEquals(new int[] {}, guesses(1, 1, 5, 0.1, form), "one token alone is no form");
+    }
+
+    @Test
+    void guessesNothingBehindATokenThatEndsTheSequence() {
+        SequenceGroup group = new SequenceGroup(new SequenceGroup.Settings(
+                "r", new int[] {5, 6, 7, 8, 9}, SamplingParams.defaults(), 0, 0, "", false, new int[] {4, 7}));
+        Sequence sequence = group.addSequence(0, new int[] {5});
+        new PromptLookup(1, 4, AcceptanceRule.COUPLED).propose(List.of(sequence), new int[] {4}, 0);
+        assertEquals(2, sequence.numProposedTokens());
+        assertEquals(7, sequence.tokenIds()[7]);
     }
 
     @Test
@@ -93,66 +113,58 @@ class PromptLookupTest {
         }
     }
 
-    /** For every match length all over again, with lists. */
+    /** For every guess, filling and match length all over again, with lists. */
     private static int[] naive(int[] ids, int min, int max, int limit, double minChance) {
         GuessChances chances = new GuessChances();
-        List<Integer> best = List.of();
-        double bestExpected = 0;
-        for (int length = min; length <= max; length++) {
-            List<List<Integer>> texts = continuations(ids, length);
-            if (texts.equals(continuations(ids, length + 1)) && length < max) {
-                continue;
-            }
-            List<Integer> guessed = new ArrayList<>();
-            double chance = 1;
-            double expected = 0;
-            while (guessed.size() < limit && !texts.isEmpty()) {
-                int place = guessed.size();
-                int winner = -1;
-                int most = 0;
-                for (List<Integer> text : texts) {
-                    int candidate = at(text, place, guessed);
-                    int votes = (int) texts.stream()
-                            .filter(other -> at(other, place, guessed) == candidate)
-                            .count();
-                    if (votes > most) {
-                        most = votes;
+        List<Integer> text = new ArrayList<>(Arrays.stream(ids).boxed().toList());
+        double chance = 1;
+        while (text.size() < ids.length + limit) {
+            int winner = -1;
+            int bestKind = -1;
+            double bestChance = 0;
+            for (int filling = 2; filling >= 0; filling--) {
+                for (int length = filling == 0 ? min : Math.max(2, min); length <= max; length++) {
+                    List<Integer> places = placesOf(text, filling, length);
+                    if (places.isEmpty() || length < max && places.equals(placesOf(text, filling, length + 1))) {
+                        continue;
+                    }
+                    int f = filling;
+                    List<Integer> votes =
+                            places.stream().map(place -> text.get(place + f)).toList();
+                    int candidate = votes.stream()
+                            .max((a, b) -> Collections.frequency(votes, a) != Collections.frequency(votes, b)
+                                    ? Collections.frequency(votes, a) - Collections.frequency(votes, b)
+                                    : votes.indexOf(b) - votes.indexOf(a))
+                            .orElseThrow();
+                    int kind =
+                            GuessChances.kind(filling, length, Collections.frequency(votes, candidate), votes.size());
+                    if (chances.chance(kind) >= bestChance) {
+                        bestChance = chances.chance(kind);
+                        bestKind = kind;
                         winner = candidate;
                     }
                 }
-                int kind = GuessChances.kind(length + place, most, texts.size());
-                chance *= chances.chance(kind);
-                if (chance < minChance) {
-                    chances.fade(kind);
-                    break;
-                }
-                int drawn = winner;
-                texts = texts.stream()
-                        .filter(text -> at(text, place, guessed) == drawn)
-                        .toList();
-                guessed.add(winner);
-                expected += chance;
             }
-            if (expected >= bestExpected) {
-                best = guessed;
-                bestExpected = expected;
+            chance *= bestChance;
+            if (bestKind < 0 || chance < minChance) {
+                break;
             }
+            text.add(winner);
         }
-        return best.stream().mapToInt(Integer::intValue).toArray();
+        return text.subList(ids.length, text.size()).stream()
+                .mapToInt(Integer::intValue)
+                .toArray();
     }
 
-    private static int at(List<Integer> text, int place, List<Integer> guessed) {
-        return place < text.size() ? text.get(place) : guessed.get(place - text.size());
-    }
-
-    /** What followed each earlier place where the last length tokens stand, latest first. */
-    private static List<List<Integer>> continuations(int[] ids, int length) {
-        List<List<Integer>> texts = new ArrayList<>();
-        for (int from = ids.length - 1; from >= length; from--) {
-            if (Arrays.equals(ids, from - length, from, ids, ids.length - length, ids.length)) {
-                texts.add(Arrays.stream(ids, from, ids.length).boxed().toList());
+    /** The ends of all earlier places where the tokens before the last few stand, as many as length, latest first. */
+    private static List<Integer> placesOf(List<Integer> text, int filling, int length) {
+        int end = text.size() - filling;
+        List<Integer> places = new ArrayList<>();
+        for (int other = end - 1; other >= length && end >= length; other--) {
+            if (text.subList(other - length, other).equals(text.subList(end - length, end))) {
+                places.add(other);
             }
         }
-        return texts;
+        return places;
     }
 }
