@@ -41,7 +41,7 @@ final class Exp2 {
     }
 
     /**
-     * 2^x of x at most 0 as a bfloat16 (ties away from 0), with a polynomial as short as that allows; below 2^-48, 0. No
+     * 2^x of x at most {@link Kernels#SLACK} as a bfloat16 (ties away from 0), with a polynomial as short as that allows; below 2^-48, 0. No
      * step more than needed: the vector twin outgrows what C2 inlines. NaN stays NaN, since the lower bits of those that
      * arithmetic on bfloat16 numbers makes are 0.
      */

@@ -18,6 +18,9 @@ public interface Kernels {
     /** Positions that attention folds at a time: four blocks. */
     int TILE_SIZE = 64;
 
+    /** How far base-2 scores may exceed what powers are relative to, before that is raised: bfloat16 holds 2^8 as well as 1. */
+    float SLACK = 8;
+
     /** Short name for logs: {@code vector-512}, {@code scalar}. */
     String name();
 
@@ -102,6 +105,8 @@ public interface Kernels {
 
     /**
      * The same with powers rounded to bfloat16, those below {@link Bfloat16#SMALLEST} to 0; the sums are of rounded ones.
+     * Maxima are raised only where a score exceeds them by more than {@link #SLACK} (then to the tile's largest score), so
+     * that nearly always nothing shrinks after the first tile (Dao et al. do so in FlashAttention-4).
      *
      * @param scores row r's tile stands at scoresOffset + (r - firstRow) × scoresStride
      */
@@ -117,10 +122,16 @@ public interface Kernels {
             float[] factors);
 
     /**
-     * Upper halves of numbers that are bfloat16 numbers already, from rows of a tile that stand some stride apart to rows that
-     * lie together.
+     * The same for one or several tiles that all rows see in full, one after the other.
+     *
+     * @param scores row r's tiles stand at (r - firstRow) × numTiles × TILE_SIZE
+     * @param factors [tiles][rows]
      */
-    void narrowTiles(float[] source, int sourceOffset, int sourceStride, int numRows, short[] target, int targetOffset);
+    void foldTilesToBfloat16(
+            float[] scores, int numTiles, int firstRow, int numRows, float[] maxima, float[] sums, float[][] factors);
+
+    /** Upper halves of numbers that are bfloat16 numbers already; a multiple of {@value #LANES}. */
+    void narrow(float[] source, int sourceOffset, short[] target, int targetOffset, int count);
 
     /** The fixed tree over one row's 16 lanes of sums. */
     float sumLanes(float[] sums, int row);

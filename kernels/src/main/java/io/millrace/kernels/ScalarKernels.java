@@ -147,7 +147,7 @@ public final class ScalarKernels implements Kernels {
     public void foldScores(
             float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
         for (int r = firstRow; r < firstRow + numRows; r++) {
-            factors[r] = raiseMaximum(scores, r * TILE_SIZE, r, counts[r], maxima);
+            factors[r] = raiseMaximum(scores, r * TILE_SIZE, r, counts[r], 0f, maxima);
             for (int p = r * TILE_SIZE; p < (r + 1) * TILE_SIZE; p++) {
                 scores[p] = p - r * TILE_SIZE < counts[r] ? Exp2.of(scores[p] - maxima[r]) : 0f;
             }
@@ -169,7 +169,7 @@ public final class ScalarKernels implements Kernels {
         for (int i = 0; i < numRows; i++) {
             int r = firstRow + i;
             int at = scoresOffset + i * scoresStride;
-            factors[r] = raiseMaximum(scores, at, r, counts[r], maxima);
+            factors[r] = raiseMaximum(scores, at, r, counts[r], SLACK, maxima);
             for (int p = 0; p < TILE_SIZE; p++) {
                 scores[at + p] = p < counts[r] ? Exp2.toBfloat16(scores[at + p] - maxima[r]) : 0f;
             }
@@ -178,20 +178,32 @@ public final class ScalarKernels implements Kernels {
     }
 
     @Override
-    public void narrowTiles(
-            float[] source, int sourceOffset, int sourceStride, int numRows, short[] target, int targetOffset) {
-        for (int i = 0; i < numRows * TILE_SIZE; i++) {
-            float number = source[sourceOffset + i / TILE_SIZE * sourceStride + i % TILE_SIZE];
-            target[targetOffset + i] = (short) (Float.floatToRawIntBits(number) >>> 16);
+    public void foldTilesToBfloat16(
+            float[] scores, int numTiles, int firstRow, int numRows, float[] maxima, float[] sums, float[][] factors) {
+        int[] counts = new int[firstRow + numRows];
+        java.util.Arrays.fill(counts, TILE_SIZE);
+        int width = numTiles * TILE_SIZE;
+        for (int t = 0; t < numTiles; t++) {
+            foldScoresToBfloat16(scores, t * TILE_SIZE, width, firstRow, numRows, counts, maxima, sums, factors[t]);
+        }
+    }
+
+    @Override
+    public void narrow(float[] source, int sourceOffset, short[] target, int targetOffset, int count) {
+        for (int i = 0; i < count; i++) {
+            target[targetOffset + i] = (short) (Float.floatToRawIntBits(source[sourceOffset + i]) >>> 16);
         }
     }
 
     /** What the accumulations under the old maximum shrink by. */
-    private static float raiseMaximum(float[] scores, int at, int row, int count, float[] maxima) {
+    private static float raiseMaximum(float[] scores, int at, int row, int count, float slack, float[] maxima) {
         float oldMaximum = maxima[row];
-        float maximum = oldMaximum;
+        float maximum = Float.NEGATIVE_INFINITY;
         for (int p = at; p < at + count; p++) {
-            maximum = Math.max(maximum, scores[p]);
+            maximum = scores[p] > maximum ? scores[p] : maximum;
+        }
+        if (!(maximum > oldMaximum + slack)) {
+            return 1f;
         }
         maxima[row] = maximum;
         return Exp2.of(oldMaximum - maximum);

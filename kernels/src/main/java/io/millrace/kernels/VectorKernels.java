@@ -108,9 +108,14 @@ final class VectorKernels implements Kernels {
     }
 
     @Override
-    public void narrowTiles(
-            float[] source, int sourceOffset, int sourceStride, int numRows, short[] target, int targetOffset) {
-        VectorRows.narrowTiles(source, sourceOffset, sourceStride, numRows, target, targetOffset);
+    public void foldTilesToBfloat16(
+            float[] scores, int numTiles, int firstRow, int numRows, float[] maxima, float[] sums, float[][] factors) {
+        VectorRows.foldTilesToBfloat16(scores, numTiles, firstRow, numRows, maxima, sums, factors);
+    }
+
+    @Override
+    public void narrow(float[] source, int sourceOffset, short[] target, int targetOffset, int count) {
+        VectorRows.narrow(source, sourceOffset, target, targetOffset, count);
     }
 
     @Override

@@ -200,15 +200,10 @@ final class VectorRows {
         }
     }
 
-    static void narrowTiles(
-            float[] source, int sourceOffset, int sourceStride, int numRows, short[] target, int targetOffset) {
-        for (int row = 0; row < numRows; row++) {
-            int from = sourceOffset + row * sourceStride;
-            int to = targetOffset + row * Kernels.TILE_SIZE;
-            for (int p = 0; p < Kernels.TILE_SIZE; p += L) {
-                IntVector bits = FloatVector.fromArray(F, source, from + p).reinterpretAsInts();
-                ((ShortVector) bits.lanewise(VectorOperators.LSHR, 16).castShape(S, 0)).intoArray(target, to + p);
-            }
+    static void narrow(float[] source, int sourceOffset, short[] target, int targetOffset, int count) {
+        for (int i = 0; i < count; i += L) {
+            IntVector bits = FloatVector.fromArray(F, source, sourceOffset + i).reinterpretAsInts();
+            ((ShortVector) bits.lanewise(VectorOperators.LSHR, 16).castShape(S, 0)).intoArray(target, targetOffset + i);
         }
     }
 
@@ -239,7 +234,7 @@ final class VectorRows {
             float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
         int end = firstRow + numRows;
         for (int row = firstRow; row < end; row++) {
-            factors[row] = raiseMaximum(scores, row * Kernels.TILE_SIZE, row, counts[row], maxima);
+            factors[row] = raiseMaximum(scores, row * Kernels.TILE_SIZE, row, counts[row], 0f, maxima);
         }
         for (int row = firstRow; row < end; row++) {
             exponentials(scores, row * Kernels.TILE_SIZE, maxima[row]);
@@ -262,23 +257,93 @@ final class VectorRows {
             float[] factors) {
         int end = firstRow + numRows;
         for (int row = firstRow, at = scoresOffset; row < end; row++, at += scoresStride) {
-            factors[row] = raiseMaximum(scores, at, row, counts[row], maxima);
+            factors[row] = raiseMaximum(scores, at, row, counts[row], Kernels.SLACK, maxima);
         }
         for (int row = firstRow, at = scoresOffset; row < end; row++, at += scoresStride) {
-            exponentialsToBfloat16(scores, at, maxima[row]);
+            exponentialsToBfloat16(scores, at, Kernels.TILE_SIZE, maxima[row]);
         }
         for (int row = firstRow, at = scoresOffset; row < end; row++, at += scoresStride) {
             addToLanes(scores, at, row, factors[row], sums);
         }
     }
 
-    private static float raiseMaximum(float[] scores, int offset, int row, int count, float[] maxima) {
+    /**
+     * In passes over runs of rows whose maximum stays the same from the first of the tiles on, and that is nearly all of them;
+     * any other row tile by tile.
+     */
+    static void foldTilesToBfloat16(
+            float[] scores, int numTiles, int firstRow, int numRows, float[] maxima, float[] sums, float[][] factors) {
+        int width = numTiles * Kernels.TILE_SIZE;
+        int end = firstRow + numRows;
+        int start = firstRow;
+        for (int row = firstRow; row < end; row++) {
+            int at = (row - firstRow) * width;
+            factors[0][row] = raiseMaximum(scores, at, row, Kernels.TILE_SIZE, Kernels.SLACK, maxima);
+            if (isRaisedLater(scores, at, numTiles, maxima[row] + Kernels.SLACK)) {
+                foldRun(scores, (start - firstRow) * width, numTiles, start, row, maxima, sums, factors);
+                foldByTile(scores, at, numTiles, row, maxima, sums, factors);
+                start = row + 1;
+            }
+        }
+        foldRun(scores, (start - firstRow) * width, numTiles, start, end, maxima, sums, factors);
+    }
+
+    private static boolean isRaisedLater(float[] scores, int offset, int numTiles, float bound) {
+        for (int t = 1; t < numTiles; t++) {
+            if (highest(scores, offset + t * Kernels.TILE_SIZE)
+                    .compare(VectorOperators.GT, bound)
+                    .anyTrue()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static void foldRun(
+            float[] scores,
+            int offset,
+            int numTiles,
+            int firstRow,
+            int end,
+            float[] maxima,
+            float[] sums,
+            float[][] factors) {
+        int width = numTiles * Kernels.TILE_SIZE;
+        for (int row = firstRow, at = offset; row < end; row++, at += width) {
+            exponentialsToBfloat16(scores, at, width, maxima[row]);
+        }
+        for (int row = firstRow, at = offset; row < end; row++, at += width) {
+            addToLanes(scores, at, row, factors[0][row], sums);
+        }
+        for (int t = 1; t < numTiles; t++) {
+            int at = offset + t * Kernels.TILE_SIZE;
+            for (int row = firstRow; row < end; row++, at += width) {
+                factors[t][row] = 1f;
+                addToLanes(scores, at, row, 1f, sums);
+            }
+        }
+    }
+
+    /** One row, the first of whose tiles has raised the maximum already. */
+    private static void foldByTile(
+            float[] scores, int offset, int numTiles, int row, float[] maxima, float[] sums, float[][] factors) {
+        for (int t = 0; t < numTiles; t++) {
+            int at = offset + t * Kernels.TILE_SIZE;
+            if (t > 0) {
+                factors[t][row] = raiseMaximum(scores, at, row, Kernels.TILE_SIZE, Kernels.SLACK, maxima);
+            }
+            exponentialsToBfloat16(scores, at, Kernels.TILE_SIZE, maxima[row]);
+            addToLanes(scores, at, row, factors[t][row], sums);
+        }
+    }
+
+    private static float raiseMaximum(float[] scores, int offset, int row, int count, float slack, float[] maxima) {
         if (count < Kernels.TILE_SIZE) {
             blank(scores, offset, count);
         }
         float oldMaximum = maxima[row];
         FloatVector highest = highest(scores, offset);
-        if (!highest.compare(VectorOperators.GT, oldMaximum).anyTrue()) {
+        if (!highest.compare(VectorOperators.GT, oldMaximum + slack).anyTrue()) {
             return 1f;
         }
         // By way of integers in the order of floats: their maximum over lanes is a single instruction.
@@ -331,8 +396,8 @@ final class VectorRows {
         }
     }
 
-    private static void exponentialsToBfloat16(float[] scores, int offset, float maximum) {
-        for (int p = offset; p < offset + Kernels.TILE_SIZE; p += L) {
+    private static void exponentialsToBfloat16(float[] scores, int offset, int count, float maximum) {
+        for (int p = offset; p < offset + count; p += L) {
             exp2ToBfloat16(FloatVector.fromArray(F, scores, p).sub(maximum)).intoArray(scores, p);
         }
     }

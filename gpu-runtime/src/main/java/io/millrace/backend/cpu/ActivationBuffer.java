@@ -40,8 +40,8 @@ final class ActivationBuffer implements AutoCloseable {
         return memory;
     }
 
-    long offsetBytes(int row) {
-        return (long) row * width * format.bytes();
+    long offsetBytes(int row, int column) {
+        return ((long) row * width + column) * format.bytes();
     }
 
     /** Writes part of a row; halfScratch holds at least count elements. */

@@ -78,7 +78,7 @@ final class AttentionProbe {
         kernels.foldTileSums(sums, 0, 0, NUM_ROWS, ones, headDim, after);
 
         products.putQueries(repeated(queries), RowCounts.LARGEST);
-        products.putWeights(0, 0, RowCounts.LARGEST, repeated(weights), 0, Kernels.TILE_SIZE);
+        products.putWeights(1, 0, RowCounts.LARGEST, repeated(weights));
         for (int tile = 0; tile < MAX_TILES; tile++) {
             products.putKeys(tile, pairs, keyOffsets[tile], NUM_BLOCKS);
         }

@@ -41,7 +41,7 @@ final class AttentionProducts implements AutoCloseable {
     private final PackedPanel[] keys = new PackedPanel[MAX_TILES + 1]; // by number of tiles, which share their memory
     private final PackedPanel values;
     private final ActivationBuffer queries;
-    private final ActivationBuffer[] weights = new ActivationBuffer[MAX_TILES];
+    private final ActivationBuffer weights; // [rows][tiles of one product of scores × tile]
     private final short[] halves;
     private final int[] zeros;
     private final float[] rescaled;
@@ -64,10 +64,8 @@ final class AttentionProducts implements AutoCloseable {
         }
         this.values = new PackedPanel(shapes.values(), valueMemory);
         this.queries = new ActivationBuffer(maxRows, headDim, NumberFormat.BFLOAT16, kernels);
-        for (int tile = 0; tile < MAX_TILES; tile++) {
-            weights[tile] = new ActivationBuffer(maxRows, Kernels.TILE_SIZE, NumberFormat.BFLOAT16, kernels);
-        }
-        this.halves = new short[maxRows * Math.max(headDim, Kernels.TILE_SIZE)];
+        this.weights = new ActivationBuffer(maxRows, MAX_TILES * Kernels.TILE_SIZE, NumberFormat.BFLOAT16, kernels);
+        this.halves = new short[maxRows * Math.max(headDim, MAX_TILES * Kernels.TILE_SIZE)];
         this.zeros = new int[PAIRS_PER_BLOCK * headDim];
         this.rescaled = new float[Math.max(CHUNK_ELEMENTS, headDim)];
         // Rows that are rounded up to must not be left to chance: garbage can be slow to add to.
@@ -110,10 +108,17 @@ final class AttentionProducts implements AutoCloseable {
         thread.multiply(queries, firstRow, candidate, keys[numTiles]);
     }
 
-    /** Sets rows of a tile's weights, bfloat16 numbers; row r's stand at offset + (r - firstRow) × stride. */
-    void putWeights(int tile, int firstRow, int numRows, float[] source, int offset, int stride) {
-        kernels.narrowTiles(source, offset, stride, numRows, halves, 0);
-        weights[tile].putHalves(firstRow, halves, numRows * Kernels.TILE_SIZE);
+    /** Sets rows of the tiles' weights, bfloat16 numbers, [rows][tiles × tile size] from the front of an array. */
+    void putWeights(int numTiles, int firstRow, int numRows, float[] source) {
+        int width = numTiles * Kernels.TILE_SIZE;
+        if (numTiles == MAX_TILES) {
+            kernels.narrow(source, 0, halves, 0, numRows * width);
+        } else {
+            for (int r = 0; r < numRows; r++) {
+                kernels.narrow(source, r * width, halves, r * weights.width(), width);
+            }
+        }
+        weights.putHalves(firstRow, halves, numRows * weights.width());
     }
 
     /** Whether a tile's values up to a slot are all finite: only then a weight of 0 adds nothing. */
@@ -217,7 +222,8 @@ final class AttentionProducts implements AutoCloseable {
 
     /** The same for exactly a candidate's number of rows, whether it is accepted or not. */
     void multiplyValuesByCandidate(int tile, int firstRow, int candidate) {
-        thread.multiply(weights[tile], firstRow, candidate, values, accumulatorMemory, 4L * firstRow * headDim);
+        int firstColumn = tile * Kernels.TILE_SIZE;
+        thread.multiply(weights, firstRow, firstColumn, candidate, values, accumulatorMemory, 4L * firstRow * headDim);
     }
 
     /** Copies neighbouring elements of the last product of scores to the front of an array. */
@@ -238,8 +244,6 @@ final class AttentionProducts implements AutoCloseable {
         valueMemory.close();
         accumulatorMemory.close();
         queries.close();
-        for (ActivationBuffer buffer : weights) {
-            buffer.close();
-        }
+        weights.close();
     }
 }

@@ -137,8 +137,7 @@ final class AttentionThread implements AutoCloseable {
         int tile = plan.firstTile(piece);
         while (tile < endOfWhole) {
             int together = AttentionProducts.tilesTogether(endOfWhole - tile);
-            int numSlots = together * Kernels.TILE_SIZE;
-            foldByProducts(layer, tile, together, numSlots, kvHead, 0, numTokens, table);
+            foldByProducts(layer, tile, together, true, Kernels.TILE_SIZE, kvHead, 0, numTokens, table);
             tile += together;
         }
         for (; tile < end; tile++) {
@@ -147,7 +146,7 @@ final class AttentionThread implements AutoCloseable {
             findBlocks(tile, numSlots, kvHead, table);
             if ((numTokens - firstToken) * groupSize >= AttentionProducts.MIN_ROWS
                     && products.areFinite(pool.pairs(layer), valueOffsets, numSlots)) {
-                foldByProducts(layer, tile, 1, numSlots, kvHead, firstToken, numTokens, table);
+                foldByProducts(layer, tile, 1, false, numSlots, kvHead, firstToken, numTokens, table);
             } else {
                 products.readAccumulators(accumulators, rows);
                 foldTile(layer, tile, kvHead, numTokens, table);
@@ -189,26 +188,36 @@ final class AttentionThread implements AutoCloseable {
     }
 
     /**
-     * Tiles of which numSlots hold keys and values. Rows may see fewer: their scores of the others are not looked at, and
-     * a weight of 0 adds nothing to a sum, since no sum is ever -0.
+     * Tiles of which all rows see all, or one of which numSlots hold keys and values. Rows may see fewer: their scores of the
+     * others are not looked at, and a weight of 0 adds nothing to a sum, since no sum is ever -0.
      */
     private void foldByProducts(
-            int layer, int tile, int numTiles, int numSlots, int kvHead, int firstToken, int numTokens, int[] table) {
+            int layer,
+            int tile,
+            int numTiles,
+            boolean areWhole,
+            int numSlots,
+            int kvHead,
+            int firstToken,
+            int numTokens,
+            int[] table) {
         int[] kv = pool.pairs(layer);
         for (int t = 0; t < numTiles; t++) {
-            int numBlocks = findBlocks(tile + t, Math.min(Kernels.TILE_SIZE, numSlots), kvHead, table);
+            int numBlocks = findBlocks(tile + t, numSlots, kvHead, table);
             products.putKeys(t, kv, keyOffsets, numBlocks);
         }
-        count(tile, firstToken, numTokens);
+        if (!areWhole) {
+            count(tile, firstToken, numTokens);
+        }
         int end = numTokens * groupSize;
         int numDone;
         for (int row = firstToken * groupSize; row < end; row += numDone) {
             numDone = products.multiplyKeys(numTiles, row, end - row);
-            foldScores(numTiles, row, numDone);
+            foldScores(areWhole, numTiles, row, numDone);
         }
         for (int t = 0; t < numTiles; t++) {
-            findBlocks(tile + t, Math.min(Kernels.TILE_SIZE, numSlots), kvHead, table);
-            products.putValues(kv, valueOffsets, Math.min(Kernels.TILE_SIZE, numSlots));
+            findBlocks(tile + t, numSlots, kvHead, table);
+            products.putValues(kv, valueOffsets, numSlots);
             products.rescale(factors[t], firstToken * groupSize, end - firstToken * groupSize);
             for (int row = firstToken * groupSize; row < end; row += numDone) {
                 numDone = products.multiplyValues(t, row, end - row);
@@ -216,18 +225,18 @@ final class AttentionThread implements AutoCloseable {
         }
     }
 
-    private void foldScores(int numTiles, int firstRow, int numRows) {
+    private void foldScores(boolean areWhole, int numTiles, int firstRow, int numRows) {
         int width = numTiles * Kernels.TILE_SIZE;
         int most = CHUNK_ELEMENTS / width;
         for (int r = 0; r < numRows; r += most) {
             int rows = Math.min(most, numRows - r);
             products.read(r * width, scores, rows * width);
-            for (int t = 0; t < numTiles; t++) {
-                int offset = t * Kernels.TILE_SIZE;
-                kernels.foldScoresToBfloat16(
-                        scores, offset, width, firstRow + r, rows, counts, maxima, sums, factors[t]);
-                products.putWeights(t, firstRow + r, rows, scores, offset, width);
+            if (areWhole) {
+                kernels.foldTilesToBfloat16(scores, numTiles, firstRow + r, rows, maxima, sums, factors);
+            } else {
+                kernels.foldScoresToBfloat16(scores, 0, width, firstRow + r, rows, counts, maxima, sums, factors[0]);
             }
+            products.putWeights(numTiles, firstRow + r, rows, scores);
         }
     }
 

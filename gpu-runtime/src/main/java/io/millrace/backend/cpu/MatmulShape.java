@@ -27,6 +27,7 @@ final class MatmulShape implements AutoCloseable {
     private final int depth;
     private final int width;
     private final NumberFormat format;
+    private final int rowStride;
     private final boolean adds;
     private final dnnl_memory_desc packedLayout;
     private final long packedBytes;
@@ -36,19 +37,21 @@ final class MatmulShape implements AutoCloseable {
 
     /** Panels in the layout that the library prefers. */
     MatmulShape(int depth, int width, NumberFormat format) {
-        this(depth, width, format, dnnl_format_tag_any, false);
+        this(depth, width, format, dnnl_format_tag_any, depth, false);
     }
 
     /**
      * Panels in a layout of one's own.
      *
+     * @param rowStride elements from a row of the left operand to the next
      * @param adds whether products are added to what the result holds, once they are complete
      * @throws IllegalStateException if the library has no product for it
      */
-    MatmulShape(int depth, int width, NumberFormat format, int layoutTag, boolean adds) {
+    MatmulShape(int depth, int width, NumberFormat format, int layoutTag, int rowStride, boolean adds) {
         this.depth = depth;
         this.width = width;
         this.format = format;
+        this.rowStride = rowStride;
         this.adds = adds;
         dnnl_memory_desc any = OneDnn.matrixOfLayout(depth, width, format.dataType(), layoutTag);
         dnnl_primitive_desc descriptor = describe(RowCounts.ANCHOR, any);
@@ -64,6 +67,10 @@ final class MatmulShape implements AutoCloseable {
 
     int width() {
         return width;
+    }
+
+    int rowStride() {
+        return rowStride;
     }
 
     NumberFormat format() {
@@ -105,7 +112,7 @@ final class MatmulShape implements AutoCloseable {
     }
 
     private dnnl_primitive_desc describe(int numRows, dnnl_memory_desc weights) {
-        dnnl_memory_desc source = OneDnn.matrix(numRows, depth, format.dataType(), depth, 1);
+        dnnl_memory_desc source = OneDnn.matrix(numRows, depth, format.dataType(), rowStride, 1);
         dnnl_memory_desc destination = OneDnn.matrix(numRows, width, dnnl_f32, width, 1);
         dnnl_primitive_desc descriptor = new dnnl_primitive_desc();
         dnnl_primitive_attr attributes = adds ? OneDnn.addingAttributes() : OneDnn.attributes();

@@ -55,19 +55,20 @@ final class MatmulThread implements AutoCloseable {
 
     /** Multiplies the candidate's number of rows from firstRow on with a panel; see {@link #readProduct}. */
     void multiply(ActivationBuffer source, int firstRow, int candidate, PackedPanel panel) {
-        multiply(source, firstRow, candidate, panel, tileMemory, 0);
+        multiply(source, firstRow, 0, candidate, panel, tileMemory, 0);
     }
 
-    /** The same into memory of the caller's, [rows][panel width] of float32 from an offset on. */
+    /** The same of columns from firstColumn on, into memory of the caller's, [rows][panel width] of float32 from an offset on. */
     void multiply(
             ActivationBuffer source,
             int firstRow,
+            int firstColumn,
             int candidate,
             PackedPanel panel,
             NativeBuffer result,
             long resultOffsetBytes) {
         MatmulShape shape = panel.shape();
-        if (source.width() != shape.depth()) {
+        if (source.width() != shape.rowStride()) {
             throw new IllegalArgumentException("rows of " + source.width() + " elements do not fit panel " + shape);
         }
         Call[] ofShape = calls.get(shape);
@@ -80,7 +81,7 @@ final class MatmulThread implements AutoCloseable {
             call = new Call(shape, candidate);
             ofShape[candidate] = call;
         }
-        BytePointer rows = pointer(source.memory(), source.offsetBytes(firstRow));
+        BytePointer rows = pointer(source.memory(), source.offsetBytes(firstRow, firstColumn));
         call.run(rows, panel, pointer(result, resultOffsetBytes), stream);
     }
 
@@ -128,7 +129,7 @@ final class MatmulThread implements AutoCloseable {
             name = numRows + " rows x " + shape;
             primitive = shape.primitive(candidate);
             dnnl_memory_desc sourceLayout =
-                    OneDnn.matrix(numRows, shape.depth(), shape.format().dataType(), shape.depth(), 1);
+                    OneDnn.matrix(numRows, shape.depth(), shape.format().dataType(), shape.rowStride(), 1);
             dnnl_memory_desc tileLayout = OneDnn.matrix(numRows, shape.width(), dnnl_f32, shape.width(), 1);
             dnnl_memory_desc scratchpadLayout = shape.scratchpad(candidate);
             scratchpadMemory = new NativeBuffer(Math.max(64, dnnl_memory_desc_get_size(scratchpadLayout)));

@@ -179,8 +179,8 @@ class AttentionProductsTest {
                 for (int t = 0; t < numTiles; t++) {
                     int offset = t * Kernels.TILE_SIZE;
                     kernels.foldScoresToBfloat16(read, offset, width, row, done, counts, maxima, sums, factors[t]);
-                    products.putWeights(t, row, done, read, offset, width);
                 }
+                products.putWeights(numTiles, row, done, read);
             }
             products.putAccumulators(accumulators, end);
             for (int t = 0; t < numTiles; t++) {
