@@ -18,6 +18,11 @@ public interface Backend extends AutoCloseable {
     /** KV bytes of one block over all layers. */
     long bytesPerBlock();
 
+    /** KV blocks that attention reads as one tile, and reads faster where their numbers follow each other; 1: no matter. */
+    default int blocksPerRun() {
+        return 1;
+    }
+
     /** KV bytes that attention has read so far, blocks read once for several sequences counted once; -1 if uncounted. */
     default long numKvBytesRead() {
         return -1;

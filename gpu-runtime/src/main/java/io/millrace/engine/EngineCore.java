@@ -98,7 +98,8 @@ final class EngineCore {
                 backend.numBlocks(),
                 config.blockSize(),
                 config.enablePrefixCaching(),
-                PrefixTier.unitBlocks(config.tier(), config.blockSize()));
+                PrefixTier.unitBlocks(config.tier(), config.blockSize()),
+                backend.blocksPerRun());
         boolean needsTier = config.tier() != null
                 && (store != null || config.tier().format().isLossy());
         tier = needsTier

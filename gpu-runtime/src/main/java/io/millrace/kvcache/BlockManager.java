@@ -17,30 +17,38 @@ public final class BlockManager {
     private final int blockSize;
     private final boolean prefixCaching;
     private final int unitBlocks; // what is shared and found: multiples of so many blocks
+    private final int blocksPerRun; // what a table should have as neighbours
     private final BlockPool pool;
     private final PrefixIndex index;
     private int[] found = new int[64]; // scratch of lookups
     private int peakUsedBlocks;
 
     public BlockManager(int numBlocks, int blockSize, boolean prefixCaching) {
-        this(numBlocks, blockSize, prefixCaching, 1);
+        this(numBlocks, blockSize, prefixCaching, 1, 1);
     }
 
     /**
-     * Blocks of which only runs of whole units are ever shared: KV that is rounded when a unit becomes whole must not be read
-     * by others before, nor change under them.
+     * Blocks of which only whole units are ever shared, and which tables get as neighbours where possible. KV that is rounded
+     * when a unit becomes whole must not be read by others before, nor change under them.
      *
      * @param unitBlocks blocks of a unit; 1 unless KV changes when a unit becomes whole
+     * @param blocksPerRun blocks of a tile: every so many blocks of a table, from its first on, should have consecutive numbers,
+     *     the first a multiple of it; 1 where that does not matter
      */
-    public BlockManager(int numBlocks, int blockSize, boolean prefixCaching, int unitBlocks) {
+    public BlockManager(int numBlocks, int blockSize, boolean prefixCaching, int unitBlocks, int blocksPerRun) {
         if (numBlocks < 1 || blockSize < 1) {
             throw new IllegalArgumentException(
                     numBlocks + " blocks of " + blockSize + " tokens: both must be positive");
         }
+        if (unitBlocks < 1 || blocksPerRun < 1) {
+            throw new IllegalArgumentException("units of " + unitBlocks + " blocks, runs of " + blocksPerRun
+                    + ": both must be positive; 1 where it does not matter");
+        }
         this.blockSize = blockSize;
         this.prefixCaching = prefixCaching;
         this.unitBlocks = unitBlocks;
-        pool = new BlockPool(numBlocks);
+        this.blocksPerRun = blocksPerRun;
+        pool = new BlockPool(numBlocks, blocksPerRun);
         index = new PrefixIndex(numBlocks, blockSize);
     }
 
@@ -178,7 +186,7 @@ public final class BlockManager {
         int source = WRITABLE;
         if (copy) {
             source = table.block(index);
-            int own = takeBlock();
+            int own = takeBlock(table, index);
             table.replace(index, own);
             pool.fill(own, firstPosition % blockSize);
             pool.release(source, false); // another table holds it, so nothing is freed here
@@ -210,8 +218,14 @@ public final class BlockManager {
             throw new IllegalStateException("the first " + table.numIndexedBlocks
                     + " blocks of a table are computed; it cannot be cut to " + numKept);
         }
+        if (table.numBlocks() <= numKept) {
+            return;
+        }
         while (table.numBlocks() > numKept) {
             pool.release(table.removeLast(), false);
+        }
+        if (numKept > 0) { // it will grow into them again
+            pool.reserveBehind(table.block(numKept - 1), (numKept - 1) % blocksPerRun);
         }
     }
 
@@ -254,7 +268,7 @@ public final class BlockManager {
         table.clear();
     }
 
-    /** The free blocks in the order in which they will be taken; for tests and tools. */
+    /** The free blocks in the order in which they will be taken where no run is begun or continued; for tests and tools. */
     public int[] freeOrder() {
         return pool.freeOrder();
     }
@@ -331,12 +345,13 @@ public final class BlockManager {
 
     private void addNew(BlockTable table, int count) {
         for (int i = 0; i < count; i++) {
-            table.add(takeBlock());
+            table.add(takeBlock(table, table.numBlocks()));
         }
     }
 
-    private int takeBlock() {
-        int block = pool.take();
+    private int takeBlock(BlockTable table, int indexInTable) {
+        int previous = indexInTable == 0 ? BlockPool.NONE : table.block(indexInTable - 1);
+        int block = pool.take(previous, indexInTable % blocksPerRun);
         if (index.contains(block)) {
             index.remove(block);
         }

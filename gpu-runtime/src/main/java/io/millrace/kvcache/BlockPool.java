@@ -2,35 +2,19 @@ package io.millrace.kvcache;
 
 import java.util.Arrays;
 
-/**
- * All blocks by number: reference counts, how many of each block's slots are written, and the free blocks in the order in
- * which they will be taken. A freed block whose content is worth keeping goes to the end of that order (least recently used
- * first), one without content to its front.
- */
+/** All blocks by number: reference counts, how many of each block's slots are written, and which are free. */
 final class BlockPool {
-    static final int NONE = -1;
+    static final int NONE = FreeBlocks.NONE;
 
     private final int[] refCounts;
     private final int[] numFilled;
-    private final int[] previousFree;
-    private final int[] nextFree;
-    private int firstFree;
-    private int lastFree;
-    private int numFree;
+    private final FreeBlocks free;
     private long numUsedSlots;
 
-    BlockPool(int numBlocks) {
+    BlockPool(int numBlocks, int blocksPerRun) {
         refCounts = new int[numBlocks];
         numFilled = new int[numBlocks];
-        previousFree = new int[numBlocks];
-        nextFree = new int[numBlocks];
-        for (int block = 0; block < numBlocks; block++) {
-            previousFree[block] = block - 1;
-            nextFree[block] = block + 1 < numBlocks ? block + 1 : NONE;
-        }
-        firstFree = numBlocks > 0 ? 0 : NONE;
-        lastFree = numBlocks - 1;
-        numFree = numBlocks;
+        free = new FreeBlocks(numBlocks, blocksPerRun);
     }
 
     int numBlocks() {
@@ -38,7 +22,7 @@ final class BlockPool {
     }
 
     int numFree() {
-        return numFree;
+        return free.size();
     }
 
     long numUsedSlots() {
@@ -53,38 +37,43 @@ final class BlockPool {
         return numFilled[block];
     }
 
-    /** Takes the first free block, empty, with one reference. */
-    int take() {
-        int block = firstFree;
+    /**
+     * Takes a free block, empty, with one reference.
+     *
+     * @param previous the block before it in the table that takes it, or NONE
+     * @param indexInTile how many blocks of its tile are before it
+     */
+    int take(int previous, int indexInTile) {
+        int block = free.take(previous, indexInTile);
         if (block == NONE) {
             throw new IllegalStateException("no free block of " + numBlocks() + "; the caller must look first");
         }
-        unlink(block);
         refCounts[block] = 1;
         numFilled[block] = 0;
         return block;
     }
 
+    /** Keeps the free neighbours behind a table's last block for it, as {@link #take} does. */
+    void reserveBehind(int block, int indexInTile) {
+        free.reserveBehind(block, indexInTile);
+    }
+
     /** Adds a reference; takes the block out of the free ones if it was there. */
     void retain(int block) {
         if (refCounts[block]++ == 0) {
-            unlink(block);
+            free.remove(block);
             numUsedSlots += numFilled[block];
         }
     }
 
-    /** Drops a reference; the last one frees the block, to the end of the order if its content is kept. */
+    /** Drops a reference; the last one frees the block, with its content if that is worth keeping. */
     void release(int block, boolean keepContent) {
         if (refCounts[block] <= 0) {
             throw new IllegalStateException("block " + block + " is released but has no reference");
         }
         if (--refCounts[block] == 0) {
             numUsedSlots -= numFilled[block];
-            if (keepContent) {
-                linkLast(block);
-            } else {
-                linkFirst(block);
-            }
+            free.add(block, keepContent);
         }
     }
 
@@ -96,60 +85,9 @@ final class BlockPool {
         }
     }
 
-    private void unlink(int block) {
-        int before = previousFree[block];
-        int after = nextFree[block];
-        if (before == NONE) {
-            firstFree = after;
-        } else {
-            nextFree[before] = after;
-        }
-        if (after == NONE) {
-            lastFree = before;
-        } else {
-            previousFree[after] = before;
-        }
-        numFree--;
-    }
-
-    private void linkFirst(int block) {
-        previousFree[block] = NONE;
-        nextFree[block] = firstFree;
-        if (firstFree == NONE) {
-            lastFree = block;
-        } else {
-            previousFree[firstFree] = block;
-        }
-        firstFree = block;
-        numFree++;
-    }
-
-    private void linkLast(int block) {
-        nextFree[block] = NONE;
-        previousFree[block] = lastFree;
-        if (lastFree == NONE) {
-            firstFree = block;
-        } else {
-            nextFree[lastFree] = block;
-        }
-        lastFree = block;
-        numFree++;
-    }
-
-    /** The free blocks in the order in which they will be taken. */
+    /** The free blocks in the order in which they will be taken where no run is begun or continued. */
     int[] freeOrder() {
-        int[] order = new int[numFree];
-        int count = 0;
-        for (int block = firstFree; block != NONE; block = nextFree[block]) {
-            if (count == numFree) {
-                throw new IllegalStateException("the free list is longer than its count " + numFree);
-            }
-            order[count++] = block;
-        }
-        if (count != numFree) {
-            throw new IllegalStateException("the free list holds " + count + " blocks, its count says " + numFree);
-        }
-        return order;
+        return free.order();
     }
 
     /** Throws if references, free list and slot counts do not add up to the given references of tables. */
@@ -159,13 +97,12 @@ final class BlockPool {
             throw new IllegalStateException("block " + block + " has " + refCounts[block] + " references but is in "
                     + expectedRefCounts[block] + " tables");
         }
-        boolean[] free = new boolean[refCounts.length];
-        for (int block : freeOrder()) {
-            if (refCounts[block] != 0 || free[block]) {
-                throw new IllegalStateException("block " + block + " is in the free list with " + refCounts[block]
-                        + " references" + (free[block] ? ", twice" : ""));
+        free.checkIntegrity();
+        for (int block = 0; block < refCounts.length; block++) {
+            if ((refCounts[block] == 0) != free.contains(block)) {
+                throw new IllegalStateException("block " + block + " has " + refCounts[block] + " references and is "
+                        + (free.contains(block) ? "" : "not ") + "among the free");
             }
-            free[block] = true;
         }
         long slots = 0;
         int held = 0;
@@ -179,8 +116,8 @@ final class BlockPool {
                         "block " + block + " counts " + numFilled[block] + " written slots of " + blockSize);
             }
         }
-        if (held + numFree != refCounts.length || slots != numUsedSlots) {
-            throw new IllegalStateException(held + " held + " + numFree + " free of " + refCounts.length + " blocks; "
+        if (held + numFree() != refCounts.length || slots != numUsedSlots) {
+            throw new IllegalStateException(held + " held + " + numFree() + " free of " + refCounts.length + " blocks; "
                     + slots + " slots written, the count says " + numUsedSlots);
         }
     }

@@ -59,7 +59,8 @@ public final class DraftModel implements Proposer {
         this.backend = backend;
         this.limits = limits;
         this.rule = rule;
-        blocks = new BlockManager(backend.numBlocks(), limits.blockSize(), limits.prefixCaching());
+        blocks = new BlockManager(
+                backend.numBlocks(), limits.blockSize(), limits.prefixCaching(), 1, backend.blocksPerRun());
         batch = new DraftBatch(limits.blockSize(), limits.maxNumBatchedTokens(), limits.maxNumSeqs());
     }
 

@@ -17,6 +17,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class BlockManagerRandomTest {
     private static final int NUM_WALKS = 200;
     private static final int NUM_STEPS = 300;
+    private static final int[] RUNS = {1, 2, 3, 4};
 
     /** A sequence as a user of the manager keeps it. */
     private static final class Holder {
@@ -39,15 +40,15 @@ class BlockManagerRandomTest {
         }
     }
 
-    /** Contents of blocks as plain text, free blocks as a plain list. */
+    /** Contents of blocks as plain text, free blocks as plain lists. */
     private static final class Naive {
         final int blockSize;
         final Map<Integer, Content> found = new LinkedHashMap<>();
-        final List<Integer> free = new ArrayList<>();
+        final NaiveFreeBlocks free;
 
-        Naive(int numBlocks, int blockSize) {
+        Naive(int numBlocks, int blockSize, int blocksPerRun) {
             this.blockSize = blockSize;
-            IntStream.range(0, numBlocks).forEach(free::add);
+            free = new NaiveFreeBlocks(numBlocks, blocksPerRun);
         }
 
         String text(Holder holder, int numTokens) {
@@ -75,13 +76,24 @@ class BlockManagerRandomTest {
             return count * blockSize;
         }
 
-        void took(int block) {
-            assertEquals(free.remove(0), block, "blocks are taken in order");
+        /** Whether a table holds the block that a text is found in. */
+        boolean isHeld(String text) {
+            return found.entrySet().stream()
+                    .anyMatch(entry -> entry.getValue().text().equals(text) && !free.contains(entry.getKey()));
+        }
+
+        /** The table took its block of an index. */
+        void took(BlockTable table, int index) {
+            int block = table.block(index);
+            assertEquals(
+                    free.take(index == 0 ? null : table.block(index - 1), index),
+                    block,
+                    "the block that is due is taken");
             found.remove(block);
         }
 
         void freed(int block) {
-            free.add(found.containsKey(block) ? free.size() : 0, block);
+            free.add(block, found.containsKey(block));
         }
 
         /** Blocks that became full can be found, unless another has their content. */
@@ -105,7 +117,7 @@ class BlockManagerRandomTest {
     private int[][] stems;
 
     @ParameterizedTest
-    @ValueSource(longs = {1, 2, 3})
+    @ValueSource(longs = {1, 2, 3, 4, 5, 6})
     void agreesWithTheNaiveModel(long firstSeed) {
         for (long seed = firstSeed * 1000; seed < firstSeed * 1000 + NUM_WALKS; seed++) {
             try {
@@ -120,21 +132,24 @@ class BlockManagerRandomTest {
         random = new Random(seed);
         int blockSize = 1 + random.nextInt(5);
         int numBlocks = 5 + random.nextInt(40);
-        blocks = new BlockManager(numBlocks, blockSize, true);
-        naive = new Naive(numBlocks, blockSize);
+        int blocksPerRun = RUNS[random.nextInt(RUNS.length)];
+        blocks = new BlockManager(numBlocks, blockSize, true, 1, blocksPerRun);
+        naive = new Naive(numBlocks, blockSize, blocksPerRun);
         holders = new ArrayList<>();
         stems = new int[][] {
             random.ints(20, 0, 3).toArray(), random.ints(20, 0, 3).toArray()
         };
         for (int step = 0; step < NUM_STEPS; step++) {
-            switch (random.nextInt(5)) {
+            switch (random.nextInt(6)) {
                 case 0 -> allocate();
                 case 1 -> fork();
                 case 2, 3 -> decode();
+                case 4 -> guess();
                 default -> free();
             }
             blocks.checkIntegrity(holders.stream().map(holder -> holder.table).toList());
-            assertEquals(naive.free, IntStream.of(blocks.freeOrder()).boxed().toList());
+            assertEquals(
+                    naive.free.order(), IntStream.of(blocks.freeOrder()).boxed().toList());
             verifySlots();
         }
     }
@@ -147,6 +162,13 @@ class BlockManagerRandomTest {
         int cached = blocks.allocate(holder.table, holder.tokens, holder.tokens.length, holder.salt, true, 0);
         if (cached == BlockManager.NO_FREE_BLOCK) {
             assertEquals(0, holder.table.numBlocks());
+            int numFoundHeld = (int) IntStream.range(0, expected / naive.blockSize)
+                    .filter(i -> naive.isHeld(naive.text(holder, (i + 1) * naive.blockSize)))
+                    .count();
+            assertTrue(
+                    blocks.numBlocksFor(holder.tokens.length) - numFoundHeld
+                            > naive.free.order().size(),
+                    "what fits is given");
             return;
         }
         assertEquals(expected, cached);
@@ -155,10 +177,10 @@ class BlockManagerRandomTest {
             assertEquals(
                     naive.text(holder, (i + 1) * naive.blockSize),
                     naive.found.get(block).text());
-            naive.free.remove((Integer) block);
+            naive.free.remove(block);
         }
         for (int i = cached / naive.blockSize; i < holder.table.numBlocks(); i++) {
-            naive.took(holder.table.block(i));
+            naive.took(holder.table, i);
         }
         compute(holder, cached, holder.tokens.length);
         holders.add(holder);
@@ -196,24 +218,53 @@ class BlockManagerRandomTest {
         int numBefore = holder.table.numBlocks();
         int result = blocks.extend(holder.table, position, position + 1);
         if (result == BlockManager.NO_FREE_BLOCK) {
-            assertTrue(naive.free.isEmpty());
+            assertTrue(naive.free.order().isEmpty());
             holder.tokens = Arrays.copyOf(holder.tokens, position);
             return;
         }
         if (result != BlockManager.WRITABLE || holder.table.numBlocks() > numBefore) {
-            naive.took(holder.table.block(position / naive.blockSize));
+            naive.took(holder.table, position / naive.blockSize);
         }
         int block = holder.table.block(position / naive.blockSize);
         assertEquals(1, blocks.refCount(block), "a block is written by one sequence alone");
         compute(holder, position, position + 1);
     }
 
+    /** Grows for tokens that are then given up. */
+    private void guess() {
+        if (holders.isEmpty()) {
+            return;
+        }
+        Holder holder = holders.get(random.nextInt(holders.size()));
+        int numBefore = holder.table.numBlocks();
+        int end = holder.numComputed + random.nextInt(3 * naive.blockSize);
+        int numFree = naive.free.order().size();
+        if (!blocks.tryGrow(holder.table, end, 0)) {
+            assertTrue(blocks.numBlocksFor(end) - numBefore > numFree, "what fits is given");
+            return;
+        }
+        for (int i = numBefore; i < holder.table.numBlocks(); i++) {
+            naive.took(holder.table, i);
+        }
+        int[] ids = ids(holder.table);
+        blocks.checkIntegrity(holders.stream().map(each -> each.table).toList());
+        blocks.truncate(holder.table, holder.numComputed);
+        for (int i = ids.length - 1; i >= numBefore; i--) {
+            naive.freed(ids[i]);
+        }
+        if (ids.length > numBefore) {
+            naive.free.reserveBehind(ids[numBefore - 1], numBefore - 1);
+        }
+    }
+
+    private static int[] ids(BlockTable table) {
+        return IntStream.range(0, table.numBlocks()).map(table::block).toArray();
+    }
+
     private void free() {
         if (!holders.isEmpty()) {
             Holder holder = holders.remove(random.nextInt(holders.size()));
-            int[] ids = IntStream.range(0, holder.table.numBlocks())
-                    .map(holder.table::block)
-                    .toArray();
+            int[] ids = ids(holder.table);
             blocks.free(holder.table);
             for (int i = ids.length - 1; i >= 0; i--) {
                 if (blocks.refCount(ids[i]) == 0) {

@@ -123,6 +123,11 @@ final class CpuBackend implements Backend {
     }
 
     @Override
+    public int blocksPerRun() {
+        return Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
+    }
+
+    @Override
     public long numKvBytesRead() {
         return numLayerBlockReads * (pool.bytesPerBlock() / step.spec.numLayers());
     }
