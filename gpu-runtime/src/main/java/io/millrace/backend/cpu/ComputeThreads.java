@@ -23,6 +23,12 @@ final class ComputeThreads {
     /** To be woken takes tens of microseconds, which count in steps of a small model and in no longer ones. */
     private static final long YIELD_NANOS = 1_000_000;
 
+    /**
+     * A worker that has not begun by then waits for the core of another one, while the thread that waits for both keeps a core busy:
+     * the operating system sees no better way to put three threads on two cores. Asleep, that thread leaves its core to the worker.
+     */
+    private static final long GIVE_WAY_NANOS = 20_000;
+
     /** Between programs: what an engine does between two steps of a few sequences, with room. */
     private static final long IDLE_SPIN_NANOS = 200_000;
 
@@ -140,6 +146,7 @@ final class ComputeThreads {
 
         private final AtomicInteger numTasksDone = new AtomicInteger();
         private final AtomicInteger numRunning;
+        private final AtomicInteger numToBegin;
         private volatile Throwable failure;
         private volatile Job next;
         private volatile Thread awaiter;
@@ -147,15 +154,18 @@ final class ComputeThreads {
         private Job(Program program, int numWorkers) {
             this.program = program;
             this.numRunning = new AtomicInteger(numWorkers);
+            this.numToBegin = new AtomicInteger(numWorkers);
         }
 
         /** Waits for every worker; rethrows what one of them threw. */
         void await() {
             awaiter = Thread.currentThread();
             boolean wasInterrupted = false;
-            long yieldEnd = System.nanoTime() + YIELD_NANOS;
-            while (numRunning.get() > 0 && System.nanoTime() < yieldEnd) {
+            long begun = System.nanoTime();
+            long waited = 0;
+            while (numRunning.get() > 0 && waited < (numToBegin.get() > 0 ? GIVE_WAY_NANOS : YIELD_NANOS)) {
                 Thread.yield();
+                waited = System.nanoTime() - begun;
             }
             while (numRunning.get() > 0) {
                 LockSupport.park(this);
@@ -326,6 +336,7 @@ final class ComputeThreads {
                     if (startFailure != null) {
                         throw new IllegalStateException(startFailure.getMessage(), startFailure);
                     }
+                    current.numToBegin.decrementAndGet();
                     current.program.run(this);
                 } catch (Abandoned e) {
                     // The failure is recorded already.
