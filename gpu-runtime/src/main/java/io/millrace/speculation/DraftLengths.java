@@ -32,7 +32,7 @@ final class DraftLengths {
     private static final double MIN_SPEEDUP = 1.1;
 
     /** A verified token must promise so much more than it costs: what it costs is measured, and the clock is not exact. */
-    private static final double MIN_CHANCE_OVER_COST = 1.5;
+    private static final double MIN_CHANCE_OVER_COST = 2;
 
     private static final double MIN_CHANCE = 0.1;
 

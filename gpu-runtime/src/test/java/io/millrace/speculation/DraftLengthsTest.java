@@ -113,7 +113,7 @@ class DraftLengthsTest {
         assertEquals(0, chosen[0]);
         run(sequences(1), 3, 1000, 200, 1);
         lengths.costs().observeStep(0, 0, 1000, 200_000); // a prompt's token costs 200
-        assertEquals(0.3, lengths.chooseChance(1, chosen), 1e-9);
+        assertEquals(0.4, lengths.chooseChance(1, chosen), 1e-9);
         assertEquals(MAX_DRAFT_TOKENS, chosen[0]);
         assertFalse(lengths.isOff());
         int numPlain = 0;

@@ -27,8 +27,9 @@ import java.util.List;
 /**
  * Prompt lookup against plain steps on the demo model, whose questions and answers lie beside it: extraction as JSON, each
  * question alone, behind two earlier ones with their answers, and asked a second time, so that the answer quotes the prompt.
- * One request at a time and 64 together. Blocks with and without speculation alternate, in turned order every other round;
- * the median of the rounds' ratios counts. A difference of outputs fails the run.
+ * One request at a time and 64 together, these in more rounds, since one is over sooner. Blocks with and without speculation
+ * alternate, in turned order every other round, on two pairs of engines opened in turned order, since where an engine's memory
+ * lies counts too; the median of the rounds' ratios counts. A difference of outputs fails the run.
  */
 public final class SpeculationScenario implements Scenario {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -37,6 +38,7 @@ public final class SpeculationScenario implements Scenario {
     private static final int MAX_NEW_TOKENS = 128;
     private static final long KV_CACHE_BYTES = 128L << 20;
     private static final int[] AT_ONCE = {1, NUM_REQUESTS};
+    private static final int ROUNDS_TOGETHER = 4; // for every round of one request at a time
     private static final SpeculativeConfig LOOKUP = SpeculativeConfig.of(SpeculationMethod.NGRAM, "");
 
     /** What comes before a question: some that follow it in the file, or itself, with their answers. */
@@ -56,13 +58,35 @@ public final class SpeculationScenario implements Scenario {
 
     private record Block(double tokensPerSecond, int textHash) {}
 
+    /** Two engines that differ in nothing but speculation. */
+    private record Engines(InferenceEngine plain, InferenceEngine speculative) implements AutoCloseable {
+        static Engines open(EngineConfig config, boolean plainFirst) {
+            EngineConfig lookup = config.withSpeculative(LOOKUP);
+            InferenceEngine first = InferenceEngine.open(plainFirst ? config : lookup);
+            try {
+                InferenceEngine second = InferenceEngine.open(plainFirst ? lookup : config);
+                return plainFirst ? new Engines(first, second) : new Engines(second, first);
+            } catch (RuntimeException | Error e) {
+                first.close();
+                throw e;
+            }
+        }
+
+        @Override
+        public void close() {
+            try (plain;
+                    speculative) {}
+        }
+    }
+
     @Override
     public Report run(BenchSettings settings) {
-        int numRounds = settings.pick(7, 21);
+        int numRounds = settings.pick(12, 36);
         Report report = Machine.newReport("speculation", settings)
                 .config("method", SpeculationMethod.NGRAM.optionName())
                 .config("requests", NUM_REQUESTS)
-                .config("rounds", numRounds);
+                .config("rounds", numRounds)
+                .config("rounds_together", numRounds * ROUNDS_TOGETHER);
         Table table = report.table(
                 "speculation",
                 "workload",
@@ -83,7 +107,8 @@ public final class SpeculationScenario implements Scenario {
                 settings.say(
                         "speculation, %s, temperature %.0f, %d at once",
                         workload.name, workload.temperature, numAtOnce);
-                double ratio = compare(settings, workload, requests, numAtOnce, numRounds, table);
+                int rounds = numAtOnce == 1 ? numRounds : numRounds * ROUNDS_TOGETHER;
+                double ratio = compare(settings, workload, requests, numAtOnce, rounds, table);
                 if (numAtOnce > 1) {
                     anyTogether = Math.min(anyTogether, ratio);
                 } else {
@@ -120,11 +145,10 @@ public final class SpeculationScenario implements Scenario {
         EngineConfig config = config(settings);
         for (Workload workload : WORKLOADS) {
             List<Request> requests = requests(settings, workload);
-            try (InferenceEngine plain = InferenceEngine.open(config);
-                    InferenceEngine speculative = InferenceEngine.open(config.withSpeculative(LOOKUP))) {
+            try (Engines engines = Engines.open(config, true)) {
                 for (int numAtOnce : AT_ONCE) {
-                    block(plain, requests, numAtOnce);
-                    block(speculative, requests, numAtOnce);
+                    block(engines.plain, requests, numAtOnce);
+                    block(engines.speculative, requests, numAtOnce);
                 }
             }
         }
@@ -138,28 +162,35 @@ public final class SpeculationScenario implements Scenario {
             int numRounds,
             Table table) {
         EngineConfig config = config(settings);
-        try (InferenceEngine plain = InferenceEngine.open(config);
-                InferenceEngine speculative = InferenceEngine.open(config.withSpeculative(LOOKUP))) {
-            WarmUp.untilStable(
-                    settings.pick(6, 20),
-                    () -> 1 / block(plain, requests, numAtOnce).tokensPerSecond()
-                            + 1 / block(speculative, requests, numAtOnce).tokensPerSecond());
+        try (Engines one = Engines.open(config, true);
+                Engines other = Engines.open(config, false)) {
+            for (Engines engines : List.of(one, other)) {
+                WarmUp.untilStable(
+                        settings.pick(3, 20),
+                        () -> 1 / block(engines.plain, requests, numAtOnce).tokensPerSecond()
+                                + 1 / block(engines.speculative, requests, numAtOnce).tokensPerSecond());
+            }
             Samples without = new Samples();
             Samples with = new Samples();
             Samples ratios = new Samples();
             for (int round = 0; round < numRounds; round++) {
-                Block first = block(round % 2 == 0 ? plain : speculative, requests, numAtOnce);
-                Block second = block(round % 2 == 0 ? speculative : plain, requests, numAtOnce);
+                Engines engines = round / 2 % 2 == 0 ? one : other;
+                boolean plainFirst = round % 2 == 0;
+                Block first = block(plainFirst ? engines.plain : engines.speculative, requests, numAtOnce);
+                Block second = block(plainFirst ? engines.speculative : engines.plain, requests, numAtOnce);
                 if (first.textHash() != second.textHash()) {
                     throw new IllegalStateException("speculation changed the outputs of " + workload);
                 }
-                Block slow = round % 2 == 0 ? first : second;
-                Block fast = round % 2 == 0 ? second : first;
+                Block slow = plainFirst ? first : second;
+                Block fast = plainFirst ? second : first;
                 without.add(slow.tokensPerSecond());
                 with.add(fast.tokensPerSecond());
                 ratios.add(fast.tokensPerSecond() / slow.tokensPerSecond());
             }
-            SpeculationStats stats = speculative.stats().speculation();
+            SpeculationStats ofOne = one.speculative.stats().speculation();
+            SpeculationStats ofOther = other.speculative.stats().speculation();
+            long numProposed = ofOne.numProposedTokens() + ofOther.numProposedTokens();
+            long numAccepted = ofOne.numAcceptedTokens() + ofOther.numAcceptedTokens();
             table.add(
                     workload.name,
                     workload.temperature,
@@ -167,8 +198,8 @@ public final class SpeculationScenario implements Scenario {
                     without.median(),
                     with.median(),
                     ratios.median(),
-                    stats.numProposedTokens(),
-                    100 * stats.acceptanceRate());
+                    numProposed,
+                    numProposed == 0 ? 0.0 : 100.0 * numAccepted / numProposed);
             return ratios.median();
         }
     }
