@@ -13,8 +13,8 @@ import org.slf4j.LoggerFactory;
  * How many tokens to propose for each sequence: the number for which {@link SpeculationCost} promises the most, given the
  * sequence's own acceptance rate and what drafting and verifying cost at this batch by {@link StepCosts}; none where that
  * is no faster than plain steps. A proposer that knows its guesses' chances is told instead which chance is worth verifying:
- * a token that takes c of a plain step must come true more often than in c of the cases. Now and then it looks again at what it does not do: a plain step while it speculates, a
- * few proposals while it does not.
+ * a token that takes c of a plain step must come true more often than in c of the cases. Now and then it looks again at what it
+ * does not do: a plain step while it speculates, a few proposals while it does not.
  *
  * <p>Goes by the clock, so how many tokens are proposed may differ from run to run. Under the coupled rule no output
  * depends on it.
@@ -34,7 +34,11 @@ final class DraftLengths {
     /** A verified token must promise so much more than it costs: what it costs is measured, and the clock is not exact. */
     private static final double MIN_CHANCE_OVER_COST = 2;
 
-    private static final double MIN_CHANCE = 0.1;
+    /** Chances below are not told apart from nothing: of all ways to match, the luckiest is taken. */
+    private static final double MIN_CHANCE = 0.3;
+
+    /** Where only surer guesses would pay, they gain some percent at best and lose as much where their chances are overestimated. */
+    private static final double MAX_CHANCE = 0.8;
 
     private static final int PLAIN_INTERVAL = 64;
     private static final int MIN_PROBE_INTERVAL = 64;
@@ -127,7 +131,7 @@ final class DraftLengths {
             return 1;
         }
         double minChance = Math.max(MIN_CHANCE, MIN_CHANCE_OVER_COST * costs.verifyCost(numSequences));
-        off = minChance >= 1;
+        off = minChance > MAX_CHANCE;
         if (off) {
             numStepsOff++;
             noteOff(numSequences, common.rate(FIRST_RATE, PRIOR_WEIGHT));

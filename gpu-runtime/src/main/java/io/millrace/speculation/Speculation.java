@@ -65,7 +65,7 @@ public final class Speculation {
         chosen.clear();
         for (int i = 0; i < decoding.size(); i++) {
             // The step draws one token more than it accepts.
-            int limit = Math.min(limits[i], tokensLeft.applyAsInt(decoding.get(i)) - 1);
+            int limit = limits[i] == 0 ? 0 : Math.min(limits[i], tokensLeft.applyAsInt(decoding.get(i)) - 1);
             if (limit > 0) {
                 limits[chosen.size()] = limit;
                 chosen.add(decoding.get(i));

@@ -168,7 +168,9 @@ public final class SpeculationScenario implements Scenario {
                 WarmUp.untilStable(
                         settings.pick(3, 20),
                         () -> 1 / block(engines.plain, requests, numAtOnce).tokensPerSecond()
-                                + 1 / block(engines.speculative, requests, numAtOnce).tokensPerSecond());
+                                + 1
+                                        / block(engines.speculative, requests, numAtOnce)
+                                                .tokensPerSecond());
             }
             Samples without = new Samples();
             Samples with = new Samples();
