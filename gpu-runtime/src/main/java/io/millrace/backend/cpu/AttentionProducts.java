@@ -3,6 +3,7 @@ package io.millrace.backend.cpu;
 import io.millrace.kernels.Kernels;
 import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
+import java.util.Arrays;
 
 /**
  * One compute thread's means to run attention's two products by the matrix library: operands outside of the Java heap, to
@@ -45,6 +46,7 @@ final class AttentionProducts implements AutoCloseable {
     private final short[] halves;
     private final int[] zeros;
     private final float[] rescaled;
+    private final float[] ones;
 
     /** @param maxRows that are multiplied at a time */
     AttentionProducts(AttentionShapes shapes, int maxRows, Kernels kernels) {
@@ -67,6 +69,8 @@ final class AttentionProducts implements AutoCloseable {
         this.weights = new ActivationBuffer(maxRows, MAX_TILES * Kernels.TILE_SIZE, NumberFormat.BFLOAT16, kernels);
         this.halves = new short[maxRows * Math.max(headDim, MAX_TILES * Kernels.TILE_SIZE)];
         this.zeros = new int[PAIRS_PER_BLOCK * headDim];
+        this.ones = new float[maxRows];
+        Arrays.fill(ones, 1f);
         this.rescaled = new float[Math.max(CHUNK_ELEMENTS, headDim)];
         // Rows that are rounded up to must not be left to chance: garbage can be slow to add to.
         accumulators.put(0, new float[(maxRows + RowCounts.LARGEST) * headDim]);
@@ -188,12 +192,13 @@ final class AttentionProducts implements AutoCloseable {
         int end = firstRow + numRows;
         int most = Math.max(1, CHUNK_ELEMENTS / headDim);
         int row = firstRow;
-        while (row < end) {
-            if (factors[row] == 1f) {
-                row++;
-                continue;
+        while (true) {
+            int numOnes = Arrays.mismatch(factors, row, end, ones, 0, end - row);
+            if (numOnes < 0) {
+                return;
             }
-            int start = row;
+            int start = row + numOnes;
+            row = start + 1;
             while (row < end && row - start < most && factors[row] != 1f) {
                 row++;
             }
