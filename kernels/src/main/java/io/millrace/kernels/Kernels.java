@@ -27,12 +27,6 @@ public interface Kernels {
     /** out[i] = x[i] × (1 / sqrt(mean(x²) + eps)) × weight[i] (Zhang and Sennrich, RMSNorm). out may be x. */
     void rmsNorm(float[] x, int xOffset, float[] weight, float eps, float[] out, int outOffset, int count);
 
-    /** x[i] += y[i]. */
-    void add(float[] x, int xOffset, float[] y, int yOffset, int count);
-
-    /** out[i] = silu(gate[i]) × up[i], with silu(g) = g / (1 + e^-g). */
-    void siluMultiply(float[] gate, int gateOffset, float[] up, int upOffset, float[] out, int outOffset, int count);
-
     /**
      * Turns one head in place: for d below half, (x[d], x[d + half]) turns by the angle whose cosine and sine stand at
      * table offset + d.

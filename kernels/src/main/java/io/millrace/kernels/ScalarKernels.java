@@ -25,25 +25,6 @@ public final class ScalarKernels implements Kernels {
     private static final ThreadLocal<float[]> SCRATCH = ThreadLocal.withInitial(() -> new float[LANES]);
 
     @Override
-    public void add(float[] x, int xOffset, float[] y, int yOffset, int count) {
-        for (int i = 0; i < count; i++) {
-            x[xOffset + i] += y[yOffset + i];
-        }
-    }
-
-    @Override
-    public void siluMultiply(
-            float[] gate, int gateOffset, float[] up, int upOffset, float[] out, int outOffset, int count) {
-        for (int i = 0; i < count; i++) {
-            out[outOffset + i] = silu(gate[gateOffset + i]) * up[upOffset + i];
-        }
-    }
-
-    static float silu(float gate) {
-        return gate / (1f + Exp2.of(gate * -Exp2.LOG2_E));
-    }
-
-    @Override
     public void rotate(float[] x, int offset, float[] cos, float[] sin, int tableOffset, int half) {
         for (int d = 0; d < half; d++) {
             rotatePair(x, offset + d, offset + d + half, cos[tableOffset + d], sin[tableOffset + d]);

@@ -17,17 +17,6 @@ final class VectorKernels implements Kernels {
     }
 
     @Override
-    public void add(float[] x, int xOffset, float[] y, int yOffset, int count) {
-        VectorRows.add(x, xOffset, y, yOffset, count);
-    }
-
-    @Override
-    public void siluMultiply(
-            float[] gate, int gateOffset, float[] up, int upOffset, float[] out, int outOffset, int count) {
-        VectorRows.siluMultiply(gate, gateOffset, up, upOffset, out, outOffset, count);
-    }
-
-    @Override
     public void rotate(float[] x, int offset, float[] cos, float[] sin, int tableOffset, int half) {
         VectorRows.rotate(x, offset, cos, sin, tableOffset, half);
     }

@@ -96,31 +96,6 @@ final class VectorRows {
         }
     }
 
-    static void add(float[] x, int xOffset, float[] y, int yOffset, int count) {
-        int i = 0;
-        for (; i + L <= count; i += L) {
-            FloatVector.fromArray(F, x, xOffset + i)
-                    .add(FloatVector.fromArray(F, y, yOffset + i))
-                    .intoArray(x, xOffset + i);
-        }
-        for (; i < count; i++) {
-            x[xOffset + i] += y[yOffset + i];
-        }
-    }
-
-    static void siluMultiply(
-            float[] gate, int gateOffset, float[] up, int upOffset, float[] out, int outOffset, int count) {
-        int i = 0;
-        for (; i + L <= count; i += L) {
-            FloatVector g = FloatVector.fromArray(F, gate, gateOffset + i);
-            FloatVector denominator = exp2(g.mul(-Exp2.LOG2_E)).add(1f);
-            g.div(denominator).mul(FloatVector.fromArray(F, up, upOffset + i)).intoArray(out, outOffset + i);
-        }
-        for (; i < count; i++) {
-            out[outOffset + i] = ScalarKernels.silu(gate[gateOffset + i]) * up[upOffset + i];
-        }
-    }
-
     static void rotate(float[] x, int offset, float[] cos, float[] sin, int tableOffset, int half) {
         int d = 0;
         for (; d + L <= half; d += L) {

@@ -1,11 +1,12 @@
 package io.millrace.backend.cpu;
 
+import io.millrace.kernels.Bfloat16;
 import io.millrace.kernels.Kernels;
 import java.nio.FloatBuffer;
 import java.nio.ShortBuffer;
 
 /**
- * Left operand of matrix products: [rows][width] in the number format, outside of the Java heap. Threads may write
+ * What matrix products read and leave: [rows][width] in a number format, outside of the Java heap. Threads may write
  * distinct rows or columns at once. Has room for rows beyond those in use, since row counts are rounded up.
  */
 final class ActivationBuffer implements AutoCloseable {
@@ -40,8 +41,30 @@ final class ActivationBuffer implements AutoCloseable {
         return memory;
     }
 
+    NumberFormat format() {
+        return format;
+    }
+
     long offsetBytes(int row, int column) {
         return ((long) row * width + column) * format.bytes();
+    }
+
+    /** Reads part of a row, where the format is float32. */
+    void get(int row, int column, float[] target, int targetOffset, int count) {
+        floats.get(row * width + column, target, targetOffset, count);
+    }
+
+    /** Reads part of a row to the front of an array, whatever the format. */
+    void getWidened(int row, int column, float[] target, int count) {
+        int at = row * width + column;
+        for (int i = 0; i < count; i++) {
+            target[i] = format == NumberFormat.BFLOAT16 ? Bfloat16.widen(halves.get(at + i)) : floats.get(at + i);
+        }
+    }
+
+    /** Writes part of a row, where the format is float32. */
+    void put(int row, int column, float[] source, int sourceOffset, int count) {
+        floats.put(row * width + column, source, sourceOffset, count);
     }
 
     /** Writes part of a row; halfScratch holds at least count elements. */

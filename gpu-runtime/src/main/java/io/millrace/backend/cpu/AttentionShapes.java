@@ -44,11 +44,12 @@ final class AttentionShapes implements AutoCloseable {
         try {
             for (int tiles = 1; tiles <= AttentionProducts.MAX_TILES; tiles *= 2) {
                 int width = tiles * Kernels.TILE_SIZE;
-                keys[tiles] = new MatmulShape(headDim, width, NumberFormat.BFLOAT16, dnnl_BA16a16b2a, headDim, false);
+                keys[tiles] = new MatmulShape(
+                        headDim, width, NumberFormat.BFLOAT16, dnnl_BA16a16b2a, headDim, ProductEnd.STORE);
             }
             int weightsWidth = AttentionProducts.MAX_TILES * Kernels.TILE_SIZE;
             values = new MatmulShape(
-                    Kernels.TILE_SIZE, headDim, NumberFormat.BFLOAT16, valueLayout(), weightsWidth, true);
+                    Kernels.TILE_SIZE, headDim, NumberFormat.BFLOAT16, valueLayout(), weightsWidth, ProductEnd.ADD);
         } catch (IllegalStateException e) {
             close();
             return slow + e.getMessage();

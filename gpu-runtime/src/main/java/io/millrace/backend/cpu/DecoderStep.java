@@ -25,15 +25,17 @@ final class DecoderStep implements AutoCloseable {
     final Kernels kernels;
     final KvPool pool;
     final RopeTable rope;
-    final int queryKeyValueWidth;
     final AttentionState attentionState;
     final StepTimer timer = new StepTimer();
 
-    /** The residual stream, [tokens][hidden]. */
-    final float[] residual;
+    /** The residual stream, [tokens][hidden]; in the last layer, of the tokens that go through all of it alone. */
+    final ActivationBuffer residual;
 
-    /** q, k, v of every token, [tokens][queryKeyValueWidth]. */
-    final float[] queryKeyValues;
+    /** Rotated and scaled queries of every token, [tokens][query heads × head dim]. */
+    final float[] queries;
+
+    /** q, k, v of a slice's tokens, [rows][queryKeyValueWidth]. */
+    final ActivationBuffer queryKeyValues;
 
     final ActivationBuffer normed;
     final ActivationBuffer attended;
@@ -43,6 +45,7 @@ final class DecoderStep implements AutoCloseable {
     final float[] logits;
 
     final int maxLogitsRows;
+    private final int maxFullSliceRows;
     final int maxPosition;
 
     private final LogitsObserver observer;
@@ -80,12 +83,14 @@ final class DecoderStep implements AutoCloseable {
         this.plan = new AttentionPlan(spec.numQueryHeadsPerKvHead(), sharesReads);
         this.wantedPlan = new AttentionPlan(spec.numQueryHeadsPerKvHead(), sharesReads);
         this.attentionState = new AttentionState(spec.numQueryHeads(), spec.headDim());
-        this.queryKeyValueWidth = (spec.numQueryHeads() + 2 * spec.numKvHeads()) * spec.headDim();
-        this.residual = new float[Math.multiplyExact(maxNumBatchedTokens, spec.hiddenSize())];
-        this.queryKeyValues = new float[Math.multiplyExact(maxNumBatchedTokens, queryKeyValueWidth)];
         int attendedWidth = spec.numQueryHeads() * spec.headDim();
         int sliceRows = Math.min(MAX_SLICE_ROWS, maxNumBatchedTokens);
         NumberFormat format = weights.format();
+        NumberFormat wide = NumberFormat.FLOAT32;
+        this.maxFullSliceRows = weights.rowCounts().mostWithoutPadding(MAX_SLICE_ROWS);
+        this.residual = new ActivationBuffer(maxNumBatchedTokens, spec.hiddenSize(), wide, kernels);
+        this.queries = new float[Math.multiplyExact(maxNumBatchedTokens, attendedWidth)];
+        this.queryKeyValues = new ActivationBuffer(sliceRows, DecoderWeights.queryKeyValueWidth(spec), wide, kernels);
         this.normed = new ActivationBuffer(sliceRows, spec.hiddenSize(), format, kernels);
         this.attended = new ActivationBuffer(maxNumBatchedTokens, attendedWidth, format, kernels);
         this.gated = new ActivationBuffer(sliceRows, spec.intermediateSize(), format, kernels);
@@ -128,7 +133,17 @@ final class DecoderStep implements AutoCloseable {
         return isLastOfFew(layer) ? wantedPlan : plan;
     }
 
-    private boolean isLastOfFew(int layer) {
+    /** Rows of a logits row's token in the residual stream after the last layer. */
+    int residualRow(int logitsRow) {
+        return wantedRows.rowOfLogits(logitsRow);
+    }
+
+    /** Rows of the slice that begins where so many remain: if more follow, none that is padding, which would change them. */
+    int sliceRows(int numRemaining) {
+        return numRemaining <= MAX_SLICE_ROWS ? numRemaining : maxFullSliceRows;
+    }
+
+    boolean isLastOfFew(int layer) {
         return !isAllWanted && layer == spec.numLayers() - 1;
     }
 
@@ -190,6 +205,8 @@ final class DecoderStep implements AutoCloseable {
 
     @Override
     public void close() {
+        residual.close();
+        queryKeyValues.close();
         normed.close();
         attended.close();
         gated.close();

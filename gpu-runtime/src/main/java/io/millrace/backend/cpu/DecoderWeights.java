@@ -15,6 +15,9 @@ final class DecoderWeights implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(DecoderWeights.class);
     private static final long ARENA_SLAB_BYTES = 32L << 20;
     private static final int MAX_PANEL_WIDTH = 256;
+    /** Narrower, since a panel of gate goes with one of up, and threads must find enough pairs. */
+    private static final int MAX_GATE_PANEL_WIDTH = 192;
+
     private static final int MAX_LM_HEAD_PANEL_WIDTH = 768;
 
     private final ModelSpec spec;
@@ -27,6 +30,7 @@ final class DecoderWeights implements AutoCloseable {
     private final Layer[] layers;
     private final List<PackedMatrix> matrices = new ArrayList<>();
     private final Kernels kernels;
+    private RowCounts rowCounts;
     private AttentionShapes attentionShapes;
 
     /**
@@ -34,26 +38,20 @@ final class DecoderWeights implements AutoCloseable {
      *
      * @param attentionNorm [hidden]
      * @param queryKeyValue [hidden, (query heads + 2 KV heads) × head dim]: q, then k, then v
-     * @param queryKeyValueBias null where the model has none; so the other biases
-     * @param attentionOutput [query heads × head dim, hidden]
+     * @param attentionOutput [query heads × head dim, hidden], added to the residual stream
      * @param mlpNorm [hidden]
-     * @param gateUp [hidden, 2 × intermediate], interleaved by panel
-     * @param gateBias [intermediate]
-     * @param upBias [intermediate]
-     * @param down [intermediate, hidden]
+     * @param gate [hidden, intermediate], whose panels multiply those of up
+     * @param up [hidden, intermediate], by the same panels
+     * @param down [intermediate, hidden], added to the residual stream
      */
     record Layer(
             float[] attentionNorm,
             PackedMatrix queryKeyValue,
-            float[] queryKeyValueBias,
             PackedMatrix attentionOutput,
-            float[] attentionOutputBias,
             float[] mlpNorm,
-            PackedMatrix gateUp,
-            float[] gateBias,
-            float[] upBias,
-            PackedMatrix down,
-            float[] downBias) {}
+            PackedMatrix gate,
+            PackedMatrix up,
+            PackedMatrix down) {}
 
     private DecoderWeights(ModelDirectory model, NumberFormat format, Kernels kernels) {
         this.spec = model.spec();
@@ -62,8 +60,13 @@ final class DecoderWeights implements AutoCloseable {
         this.shapes = new MatmulShapes(format, kernels);
         this.embedding = model.weight(Weight.EMBEDDING, 0);
         this.finalNorm = vector(model, Weight.FINAL_NORM, 0);
-        this.lmHead = register(
-                PackedMatrix.sideBySide(spec.hiddenSize(), MAX_LM_HEAD_PANEL_WIDTH, model.weight(Weight.LM_HEAD, 0)));
+        this.lmHead = register(new PackedMatrix(
+                spec.hiddenSize(),
+                MAX_LM_HEAD_PANEL_WIDTH,
+                ProductEnd.STORE,
+                PackedMatrix.TOGETHER,
+                null,
+                model.weight(Weight.LM_HEAD, 0)));
         this.layers = new Layer[spec.numLayers()];
         for (int i = 0; i < layers.length; i++) {
             layers[i] = describeLayer(model, i);
@@ -97,29 +100,57 @@ final class DecoderWeights implements AutoCloseable {
 
     private Layer describeLayer(ModelDirectory model, int layer) {
         int hidden = spec.hiddenSize();
+        int intermediate = spec.intermediateSize();
         int attentionWidth = spec.numQueryHeads() * spec.headDim();
         boolean attentionBias = spec.attentionBias();
         boolean mlpBias = spec.mlpBias();
         return new Layer(
                 vector(model, Weight.ATTENTION_NORM, layer),
-                register(PackedMatrix.sideBySide(
+                register(new PackedMatrix(
                         hidden,
                         MAX_PANEL_WIDTH,
+                        ProductEnd.STORE,
+                        queryKeyValueWidth(spec),
+                        attentionBias
+                                ? vectors(model, layer, Weight.QUERY_BIAS, Weight.KEY_BIAS, Weight.VALUE_BIAS)
+                                : null,
                         model.weight(Weight.QUERY, layer),
                         model.weight(Weight.KEY, layer),
                         model.weight(Weight.VALUE, layer))),
-                attentionBias ? vectors(model, layer, Weight.QUERY_BIAS, Weight.KEY_BIAS, Weight.VALUE_BIAS) : null,
-                register(PackedMatrix.sideBySide(
-                        attentionWidth, MAX_PANEL_WIDTH, model.weight(Weight.ATTENTION_OUTPUT, layer))),
-                attentionBias ? vector(model, Weight.ATTENTION_OUTPUT_BIAS, layer) : null,
+                register(new PackedMatrix(
+                        attentionWidth,
+                        MAX_PANEL_WIDTH,
+                        ProductEnd.ADD,
+                        hidden,
+                        attentionBias ? vector(model, Weight.ATTENTION_OUTPUT_BIAS, layer) : null,
+                        model.weight(Weight.ATTENTION_OUTPUT, layer))),
                 vector(model, Weight.MLP_NORM, layer),
-                register(PackedMatrix.interleaved(
-                        hidden, MAX_PANEL_WIDTH, model.weight(Weight.GATE, layer), model.weight(Weight.UP, layer))),
-                mlpBias ? vector(model, Weight.GATE_BIAS, layer) : null,
-                mlpBias ? vector(model, Weight.UP_BIAS, layer) : null,
-                register(PackedMatrix.sideBySide(
-                        spec.intermediateSize(), MAX_PANEL_WIDTH, model.weight(Weight.DOWN, layer))),
-                mlpBias ? vector(model, Weight.DOWN_BIAS, layer) : null);
+                register(new PackedMatrix(
+                        hidden,
+                        MAX_GATE_PANEL_WIDTH,
+                        ProductEnd.GATE,
+                        intermediate,
+                        mlpBias ? vector(model, Weight.GATE_BIAS, layer) : null,
+                        model.weight(Weight.GATE, layer))),
+                register(new PackedMatrix(
+                        hidden,
+                        MAX_GATE_PANEL_WIDTH,
+                        ProductEnd.STORE,
+                        intermediate,
+                        mlpBias ? vector(model, Weight.UP_BIAS, layer) : null,
+                        model.weight(Weight.UP, layer))),
+                register(new PackedMatrix(
+                        intermediate,
+                        MAX_PANEL_WIDTH,
+                        ProductEnd.ADD,
+                        hidden,
+                        mlpBias ? vector(model, Weight.DOWN_BIAS, layer) : null,
+                        model.weight(Weight.DOWN, layer))));
+    }
+
+    /** Elements of a token's q, k and v. */
+    static int queryKeyValueWidth(ModelSpec spec) {
+        return (spec.numQueryHeads() + 2 * spec.numKvHeads()) * spec.headDim();
     }
 
     private PackedMatrix register(PackedMatrix matrix) {
@@ -164,6 +195,10 @@ final class DecoderWeights implements AutoCloseable {
         }
         for (int task = worker.firstTask(1); task >= 0; task = worker.nextTask()) {
             matrices.forEach(PackedMatrix::finishPacking);
+            rowCounts = matrices.stream()
+                    .map(PackedMatrix::rowCounts)
+                    .reduce(RowCounts::and)
+                    .orElseThrow();
             attentionShapes = AttentionShapes.probe(spec.headDim(), format, kernels);
         }
     }
@@ -193,17 +228,14 @@ final class DecoderWeights implements AutoCloseable {
         return attentionShapes;
     }
 
-    int maxPanelWidth() {
-        int widest = 0;
-        for (PackedMatrix matrix : matrices) {
-            widest = Math.max(widest, matrix.maxPanelWidth());
-        }
-        return widest;
+    /** Row counts that all panels accept. */
+    RowCounts rowCounts() {
+        return rowCounts;
     }
 
-    /** Most elements of one product at the largest row count. */
+    /** Most elements of what goes to a tile at the largest row count: panels of the LM head, and up's, which stand far apart. */
     int maxTileElements() {
-        return maxPanelWidth() * RowCounts.LARGEST;
+        return Math.multiplyExact(Math.max(spec.intermediateSize(), MAX_LM_HEAD_PANEL_WIDTH), RowCounts.LARGEST);
     }
 
     @Override

@@ -1,11 +1,20 @@
 package io.millrace.backend.cpu;
 
+import static org.bytedeco.dnnl.global.dnnl.dnnl_binary_mul;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_eltwise_swish;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_f32;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_format_tag_any;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_matmul_primitive_desc_create;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_memory_desc_clone;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_memory_desc_destroy;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_memory_desc_get_size;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_post_ops_append_binary;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_post_ops_append_eltwise;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_post_ops_append_sum;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_post_ops_create;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_post_ops_destroy;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_attr_destroy;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_attr_set_post_ops;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_create;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_desc_destroy;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_desc_query_md;
@@ -14,45 +23,66 @@ import static org.bytedeco.dnnl.global.dnnl.dnnl_query_scratchpad_md;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_query_weights_md;
 
 import org.bytedeco.dnnl.dnnl_memory_desc;
+import org.bytedeco.dnnl.dnnl_post_ops;
 import org.bytedeco.dnnl.dnnl_primitive;
 import org.bytedeco.dnnl.dnnl_primitive_attr;
 import org.bytedeco.dnnl.dnnl_primitive_desc;
 
 /**
- * Products of any number of rows with panels of one shape: [rows, depth] × [depth, width] → float32 [rows, width]. The
- * packed layout of a panel is the one oneDNN prefers at the anchor row count, and all row counts use it. One primitive
- * per candidate row count, made at first use on a compute thread. Thread-safe.
+ * Products of any number of rows with panels of one shape: [rows, depth] × [depth, width] → [rows, width], which go to rows
+ * a stride apart by one {@link ProductEnd}. The packed layout of a panel is the one oneDNN prefers at the anchor row count,
+ * and all row counts use it. One primitive per candidate row count, made at first use on a compute thread. Thread-safe.
  */
 final class MatmulShape implements AutoCloseable {
     private final int depth;
     private final int width;
     private final NumberFormat format;
     private final int rowStride;
-    private final boolean adds;
+    private final ProductEnd end;
+    private final int resultStride;
+    private final boolean hasBias;
     private final dnnl_memory_desc packedLayout;
     private final long packedBytes;
     private final dnnl_primitive[] primitives = new dnnl_primitive[RowCounts.CANDIDATES.length];
     private final dnnl_memory_desc[] scratchpads = new dnnl_memory_desc[RowCounts.CANDIDATES.length];
     private volatile RowCounts rowCounts;
 
-    /** Panels in the layout that the library prefers. */
-    MatmulShape(int depth, int width, NumberFormat format) {
-        this(depth, width, format, dnnl_format_tag_any, depth, false);
+    /**
+     * Panels in the layout that the library prefers.
+     *
+     * @param resultStride elements from one row of the result to the next
+     * @param hasBias whether a panel has a number for each of its columns that is added to the products
+     */
+    MatmulShape(int depth, int width, NumberFormat format, ProductEnd end, int resultStride, boolean hasBias) {
+        this(depth, width, format, dnnl_format_tag_any, depth, end, resultStride, hasBias);
     }
 
     /**
-     * Panels in a layout of one's own.
+     * Panels in a layout of one's own, whose products lie together.
      *
      * @param rowStride elements from a row of the left operand to the next
-     * @param adds whether products are added to what the result holds, once they are complete
      * @throws IllegalStateException if the library has no product for it
      */
-    MatmulShape(int depth, int width, NumberFormat format, int layoutTag, int rowStride, boolean adds) {
+    MatmulShape(int depth, int width, NumberFormat format, int layoutTag, int rowStride, ProductEnd end) {
+        this(depth, width, format, layoutTag, rowStride, end, width, false);
+    }
+
+    private MatmulShape(
+            int depth,
+            int width,
+            NumberFormat format,
+            int layoutTag,
+            int rowStride,
+            ProductEnd end,
+            int resultStride,
+            boolean hasBias) {
         this.depth = depth;
         this.width = width;
         this.format = format;
         this.rowStride = rowStride;
-        this.adds = adds;
+        this.end = end;
+        this.resultStride = resultStride;
+        this.hasBias = hasBias;
         dnnl_memory_desc any = OneDnn.matrixOfLayout(depth, width, format.dataType(), layoutTag);
         dnnl_primitive_desc descriptor = describe(RowCounts.ANCHOR, any);
         packedLayout = cloneOf(dnnl_primitive_desc_query_md(descriptor, dnnl_query_weights_md, 0));
@@ -69,12 +99,44 @@ final class MatmulShape implements AutoCloseable {
         return width;
     }
 
+    NumberFormat format() {
+        return format;
+    }
+
     int rowStride() {
         return rowStride;
     }
 
-    NumberFormat format() {
-        return format;
+    ProductEnd end() {
+        return end;
+    }
+
+    int resultStride() {
+        return resultStride;
+    }
+
+    boolean hasBias() {
+        return hasBias;
+    }
+
+    /** Format of what a product leaves. */
+    NumberFormat resultFormat() {
+        return end == ProductEnd.GATE ? format : NumberFormat.FLOAT32;
+    }
+
+    /** Where a product of so many rows goes. */
+    dnnl_memory_desc resultLayout(int numRows) {
+        return OneDnn.matrix(numRows, width, resultFormat().dataType(), resultStride, 1);
+    }
+
+    /** The thread's tile, whose rows must stand like the result's. */
+    dnnl_memory_desc tileLayout(int numRows) {
+        return OneDnn.matrix(numRows, width, dnnl_f32, resultStride, 1);
+    }
+
+    /** A number for each column. */
+    dnnl_memory_desc biasLayout() {
+        return OneDnn.matrix(1, width, dnnl_f32, width, 1);
     }
 
     dnnl_memory_desc packedLayout() {
@@ -113,15 +175,37 @@ final class MatmulShape implements AutoCloseable {
 
     private dnnl_primitive_desc describe(int numRows, dnnl_memory_desc weights) {
         dnnl_memory_desc source = OneDnn.matrix(numRows, depth, format.dataType(), rowStride, 1);
-        dnnl_memory_desc destination = OneDnn.matrix(numRows, width, dnnl_f32, width, 1);
+        dnnl_memory_desc bias = hasBias ? biasLayout() : null;
+        dnnl_memory_desc destination = resultLayout(numRows);
+        dnnl_primitive_attr attributes = attributes(numRows);
         dnnl_primitive_desc descriptor = new dnnl_primitive_desc();
-        dnnl_primitive_attr attributes = adds ? OneDnn.addingAttributes() : OneDnn.attributes();
         int status = dnnl_matmul_primitive_desc_create(
-                descriptor, OneDnn.engine(), source, weights, null, destination, attributes);
+                descriptor, OneDnn.engine(), source, weights, bias, destination, attributes);
         OneDnn.check(status, "describe the product " + this + " for " + numRows + " rows");
+        dnnl_primitive_attr_destroy(attributes);
         dnnl_memory_desc_destroy(source);
         dnnl_memory_desc_destroy(destination);
+        if (hasBias) {
+            dnnl_memory_desc_destroy(bias);
+        }
         return descriptor;
+    }
+
+    private dnnl_primitive_attr attributes(int numRows) {
+        dnnl_primitive_attr attributes = OneDnn.newAttributes();
+        dnnl_post_ops last = new dnnl_post_ops();
+        OneDnn.check(dnnl_post_ops_create(last), "create the end of a product");
+        if (end == ProductEnd.ADD) {
+            OneDnn.check(dnnl_post_ops_append_sum(last, 1f, 0, dnnl_f32), "end a product by a sum");
+        } else if (end == ProductEnd.GATE) {
+            dnnl_memory_desc tile = tileLayout(numRows);
+            OneDnn.check(dnnl_post_ops_append_eltwise(last, dnnl_eltwise_swish, 1f, 0f), "end a product by silu");
+            OneDnn.check(dnnl_post_ops_append_binary(last, dnnl_binary_mul, tile), "end a product by another");
+            dnnl_memory_desc_destroy(tile);
+        }
+        OneDnn.check(dnnl_primitive_attr_set_post_ops(attributes, last), "set the end of a product");
+        dnnl_post_ops_destroy(last);
+        return attributes;
     }
 
     private static dnnl_memory_desc cloneOf(dnnl_memory_desc original) {
@@ -143,6 +227,6 @@ final class MatmulShape implements AutoCloseable {
 
     @Override
     public String toString() {
-        return depth + "x" + width + " " + format.optionName() + (adds ? ", added" : "");
+        return depth + "x" + width + " " + format.optionName() + (end == ProductEnd.STORE ? "" : " " + end);
     }
 }

@@ -9,7 +9,9 @@ import java.util.StringJoiner;
 final class MatmulShapes implements AutoCloseable {
     private final NumberFormat format;
     private final RowProbe probe;
-    private final Map<Long, MatmulShape> shapes = new LinkedHashMap<>();
+    private final Map<Key, MatmulShape> shapes = new LinkedHashMap<>();
+
+    private record Key(int depth, int width, ProductEnd end, int resultStride, boolean hasBias) {}
 
     MatmulShapes(NumberFormat format, Kernels kernels) {
         this.format = format;
@@ -17,9 +19,9 @@ final class MatmulShapes implements AutoCloseable {
     }
 
     /** Finds a shape, making and probing it if it is new. Compute threads only. */
-    synchronized MatmulShape shape(int depth, int width) {
-        return shapes.computeIfAbsent(((long) depth << 32) | width, key -> {
-            MatmulShape shape = new MatmulShape(depth, width, format);
+    synchronized MatmulShape shape(int depth, int width, ProductEnd end, int resultStride, boolean hasBias) {
+        return shapes.computeIfAbsent(new Key(depth, width, end, resultStride, hasBias), key -> {
+            MatmulShape shape = new MatmulShape(depth, width, format, end, resultStride, hasBias);
             shape.acceptRowCounts(probe.probe(shape));
             return shape;
         });

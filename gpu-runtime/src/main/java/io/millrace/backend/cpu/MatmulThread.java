@@ -1,10 +1,12 @@
 package io.millrace.backend.cpu;
 
+import static org.bytedeco.dnnl.global.dnnl.DNNL_ARG_ATTR_MULTIPLE_POST_OP_BASE;
+import static org.bytedeco.dnnl.global.dnnl.DNNL_ARG_BIAS;
 import static org.bytedeco.dnnl.global.dnnl.DNNL_ARG_DST;
 import static org.bytedeco.dnnl.global.dnnl.DNNL_ARG_SCRATCHPAD;
 import static org.bytedeco.dnnl.global.dnnl.DNNL_ARG_SRC;
+import static org.bytedeco.dnnl.global.dnnl.DNNL_ARG_SRC_1;
 import static org.bytedeco.dnnl.global.dnnl.DNNL_ARG_WEIGHTS;
-import static org.bytedeco.dnnl.global.dnnl.dnnl_f32;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_memory_create;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_memory_desc_destroy;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_memory_desc_get_size;
@@ -28,19 +30,24 @@ import org.bytedeco.javacpp.BytePointer;
 /**
  * One compute thread's means to run matrix products: a stream, a result tile, and the prepared arguments of every shape
  * and row count it has met. Used by its thread only (closed by any once the thread is done with it). After the first call
- * of a shape and row count nothing is allocated.
+ * of a shape, row count and target nothing is allocated.
  */
 final class MatmulThread implements AutoCloseable {
+    /** The second thing done to a gate's elements is their product with the tile. */
+    private static final int DNNL_ARG_TILE = DNNL_ARG_ATTR_MULTIPLE_POST_OP_BASE * 2 | DNNL_ARG_SRC_1;
+
     private final dnnl_stream stream = new dnnl_stream();
     private final Map<MatmulShape, Call[]> calls = new IdentityHashMap<>();
     private final Map<NativeBuffer, BytePointer> pointers = new IdentityHashMap<>();
     private final NativeBuffer tileMemory;
+    private final BytePointer tilePointer;
     private final FloatBuffer tileView;
 
-    /** @param maxTileElements most elements of a product, rows rounded up */
+    /** @param maxTileElements most elements of the tile, rows rounded up and a result stride apart */
     MatmulThread(int maxTileElements) {
         OneDnn.check(dnnl_stream_create(stream, OneDnn.engine(), dnnl_stream_default_flags), "create a stream");
         tileMemory = new NativeBuffer(4L * maxTileElements);
+        tilePointer = tileMemory.pointerAt(0);
         tileView = tileMemory.asByteBuffer().asFloatBuffer();
     }
 
@@ -48,14 +55,40 @@ final class MatmulThread implements AutoCloseable {
         return stream;
     }
 
-    /** Copies neighbouring elements of the last product, [rows][panel width]. */
+    /** Copies neighbouring elements of the tile, which holds the last product that was stored there. */
     void readProduct(int firstElement, float[] target, int offset, int numElements) {
         tileView.get(firstElement, target, offset, numElements);
     }
 
-    /** Multiplies the candidate's number of rows from firstRow on with a panel; see {@link #readProduct}. */
+    /** Sets neighbouring elements of the tile. */
+    void writeTile(int firstElement, float[] source, int numElements) {
+        tileView.put(firstElement, source, 0, numElements);
+    }
+
+    /** Multiplies the candidate's number of rows from firstRow on with a panel, and stores the product in the tile. */
     void multiply(ActivationBuffer source, int firstRow, int candidate, PackedPanel panel) {
-        multiply(source, firstRow, 0, candidate, panel, tileMemory, 0);
+        call(source, candidate, panel).run(pointer(source, firstRow, 0), panel, tilePointer, stream);
+    }
+
+    /**
+     * Multiplies the candidate's number of rows from firstRow on with a panel, and ends the product in as many rows of the
+     * target, from a column on.
+     */
+    void multiply(
+            ActivationBuffer source,
+            int firstRow,
+            int candidate,
+            PackedPanel panel,
+            ActivationBuffer target,
+            int targetRow,
+            int targetColumn) {
+        MatmulShape shape = panel.shape();
+        if (target.width() != shape.resultStride() || target.format() != shape.resultFormat()) {
+            throw new IllegalArgumentException("rows of " + target.width() + " " + target.format()
+                    + " elements cannot take the product " + shape + " a stride of " + shape.resultStride() + " apart");
+        }
+        call(source, candidate, panel)
+                .run(pointer(source, firstRow, 0), panel, pointer(target, targetRow, targetColumn), stream);
     }
 
     /** The same of columns from firstColumn on, into memory of the caller's, [rows][panel width] of float32 from an offset on. */
@@ -67,6 +100,11 @@ final class MatmulThread implements AutoCloseable {
             PackedPanel panel,
             NativeBuffer result,
             long resultOffsetBytes) {
+        call(source, candidate, panel)
+                .run(pointer(source, firstRow, firstColumn), panel, pointer(result, resultOffsetBytes), stream);
+    }
+
+    private Call call(ActivationBuffer source, int candidate, PackedPanel panel) {
         MatmulShape shape = panel.shape();
         if (source.width() != shape.rowStride()) {
             throw new IllegalArgumentException("rows of " + source.width() + " elements do not fit panel " + shape);
@@ -78,11 +116,14 @@ final class MatmulThread implements AutoCloseable {
         }
         Call call = ofShape[candidate];
         if (call == null) {
-            call = new Call(shape, candidate);
+            call = new Call(shape, candidate, tilePointer);
             ofShape[candidate] = call;
         }
-        BytePointer rows = pointer(source.memory(), source.offsetBytes(firstRow, firstColumn));
-        call.run(rows, panel, pointer(result, resultOffsetBytes), stream);
+        return call;
+    }
+
+    private BytePointer pointer(ActivationBuffer buffer, int row, int column) {
+        return pointer(buffer.memory(), buffer.offsetBytes(row, column));
     }
 
     private BytePointer pointer(NativeBuffer memory, long offsetBytes) {
@@ -114,59 +155,80 @@ final class MatmulThread implements AutoCloseable {
         private final dnnl_memory source = new dnnl_memory();
         private final dnnl_memory destination = new dnnl_memory();
         private final dnnl_memory scratchpad = new dnnl_memory();
+        private final dnnl_memory tile; // null but for gates
         private final NativeBuffer scratchpadMemory;
-        private final dnnl_exec_arg_t arguments = new dnnl_exec_arg_t(4);
+        private final dnnl_exec_arg_t arguments;
+        private final int numArguments;
         private final dnnl_exec_arg_t weightsArgument;
+        private final dnnl_exec_arg_t biasArgument; // null where there is none
         private final String name;
         private BytePointer lastRows; // what the arguments hold
-        private long lastRowsPosition;
-        private BytePointer lastResult;
-        private long lastResultPosition;
+        private long lastPosition;
+        private BytePointer lastTarget;
+        private long lastTargetPosition;
         private PackedPanel lastPanel;
 
-        Call(MatmulShape shape, int candidate) {
+        Call(MatmulShape shape, int candidate, BytePointer tilePointer) {
             int numRows = RowCounts.CANDIDATES[candidate];
             name = numRows + " rows x " + shape;
             primitive = shape.primitive(candidate);
-            dnnl_memory_desc sourceLayout =
-                    OneDnn.matrix(numRows, shape.depth(), shape.format().dataType(), shape.rowStride(), 1);
-            dnnl_memory_desc tileLayout = OneDnn.matrix(numRows, shape.width(), dnnl_f32, shape.width(), 1);
+            boolean hasTile = shape.end() == ProductEnd.GATE;
+            create(
+                    source,
+                    OneDnn.matrix(numRows, shape.depth(), shape.format().dataType(), shape.rowStride(), 1),
+                    null);
+            create(destination, shape.resultLayout(numRows), null);
             dnnl_memory_desc scratchpadLayout = shape.scratchpad(candidate);
             scratchpadMemory = new NativeBuffer(Math.max(64, dnnl_memory_desc_get_size(scratchpadLayout)));
-            create(source, sourceLayout, null);
-            create(destination, tileLayout, null);
-            create(scratchpad, scratchpadLayout, scratchpadMemory.pointerAt(0));
-            dnnl_memory_desc_destroy(sourceLayout);
-            dnnl_memory_desc_destroy(tileLayout);
+            OneDnn.check(
+                    dnnl_memory_create(scratchpad, scratchpadLayout, OneDnn.engine(), scratchpadMemory.pointerAt(0)),
+                    "describe an operand");
+            numArguments = 4 + (shape.hasBias() ? 1 : 0) + (hasTile ? 1 : 0);
+            arguments = new dnnl_exec_arg_t(numArguments);
             arguments.position(0).arg(DNNL_ARG_SRC).memory(source);
             arguments.position(1).arg(DNNL_ARG_WEIGHTS);
             arguments.position(2).arg(DNNL_ARG_DST).memory(destination);
             arguments.position(3).arg(DNNL_ARG_SCRATCHPAD).memory(scratchpad);
+            if (shape.hasBias()) {
+                arguments.position(4).arg(DNNL_ARG_BIAS);
+            }
+            if (hasTile) {
+                tile = new dnnl_memory();
+                create(tile, shape.tileLayout(numRows), tilePointer);
+                arguments.position(numArguments - 1).arg(DNNL_ARG_TILE).memory(tile);
+            } else {
+                tile = null;
+            }
             arguments.position(0);
             weightsArgument = arguments.getPointer(1);
+            biasArgument = shape.hasBias() ? arguments.getPointer(4) : null;
         }
 
         private static void create(dnnl_memory memory, dnnl_memory_desc layout, BytePointer pointer) {
             OneDnn.check(dnnl_memory_create(memory, layout, OneDnn.engine(), pointer), "describe an operand");
+            dnnl_memory_desc_destroy(layout);
         }
 
-        void run(BytePointer rows, PackedPanel panel, BytePointer result, dnnl_stream stream) {
+        void run(BytePointer rows, PackedPanel panel, BytePointer target, dnnl_stream stream) {
             int status = 0;
-            if (rows != lastRows || rows.position() != lastRowsPosition) {
+            if (rows != lastRows || rows.position() != lastPosition) {
                 status = dnnl_memory_set_data_handle(source, rows);
                 lastRows = rows;
-                lastRowsPosition = rows.position();
+                lastPosition = rows.position();
             }
-            if (result != lastResult || result.position() != lastResultPosition) {
-                status |= dnnl_memory_set_data_handle(destination, result);
-                lastResult = result;
-                lastResultPosition = result.position();
+            if (target != lastTarget || target.position() != lastTargetPosition) {
+                status |= dnnl_memory_set_data_handle(destination, target);
+                lastTarget = target;
+                lastTargetPosition = target.position();
             }
             if (panel != lastPanel) {
                 weightsArgument.memory(panel.memory());
+                if (biasArgument != null) {
+                    biasArgument.memory(panel.bias());
+                }
                 lastPanel = panel;
             }
-            status |= dnnl_primitive_execute(primitive, stream, 4, arguments);
+            status |= dnnl_primitive_execute(primitive, stream, numArguments, arguments);
             if (status != 0) {
                 OneDnn.check(status, "multiply " + name);
             }
@@ -176,6 +238,9 @@ final class MatmulThread implements AutoCloseable {
             dnnl_memory_destroy(source);
             dnnl_memory_destroy(destination);
             dnnl_memory_destroy(scratchpad);
+            if (tile != null) {
+                dnnl_memory_destroy(tile);
+            }
             arguments.deallocate();
             scratchpadMemory.close();
         }

@@ -3,16 +3,11 @@ package io.millrace.backend.cpu;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_cpu;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_cpu_isa_avx512_core_amx;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_cpu_isa_avx512_core_bf16;
-import static org.bytedeco.dnnl.global.dnnl.dnnl_data_type_undef;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_engine_create;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_get_effective_cpu_isa;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_memory_desc_create_with_strides;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_memory_desc_create_with_tag;
-import static org.bytedeco.dnnl.global.dnnl.dnnl_post_ops_append_sum;
-import static org.bytedeco.dnnl.global.dnnl.dnnl_post_ops_create;
-import static org.bytedeco.dnnl.global.dnnl.dnnl_post_ops_destroy;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_attr_create;
-import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_attr_set_post_ops;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_attr_set_scratchpad_mode;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_scratchpad_mode_user;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_success;
@@ -28,7 +23,6 @@ import java.util.List;
 import java.util.TreeSet;
 import org.bytedeco.dnnl.dnnl_engine;
 import org.bytedeco.dnnl.dnnl_memory_desc;
-import org.bytedeco.dnnl.dnnl_post_ops;
 import org.bytedeco.dnnl.dnnl_primitive_attr;
 import org.bytedeco.dnnl.dnnl_version_t;
 
@@ -45,8 +39,6 @@ final class OneDnn {
     }
 
     private static final dnnl_engine ENGINE = createEngine();
-    private static final dnnl_primitive_attr ATTRIBUTES = createAttributes();
-    private static final dnnl_primitive_attr ADDING_ATTRIBUTES = createAddingAttributes();
     private static final List<NativeLibrary> OPEN_MP = findOpenMp();
 
     private OneDnn() {}
@@ -55,36 +47,17 @@ final class OneDnn {
         return ENGINE;
     }
 
-    /** Attributes of every primitive: the caller brings the scratchpad, so a primitive may run on several threads. */
-    static dnnl_primitive_attr attributes() {
-        return ATTRIBUTES;
-    }
-
-    /** The same of products that are added to what their result holds. */
-    static dnnl_primitive_attr addingAttributes() {
-        return ADDING_ATTRIBUTES;
-    }
-
     private static dnnl_engine createEngine() {
         dnnl_engine engine = new dnnl_engine();
         check(dnnl_engine_create(engine, dnnl_cpu, 0), "create the CPU engine");
         return engine;
     }
 
-    private static dnnl_primitive_attr createAttributes() {
+    /** What all primitives have in common: the caller brings the scratchpad, so a primitive may run on several threads. */
+    static dnnl_primitive_attr newAttributes() {
         dnnl_primitive_attr attributes = new dnnl_primitive_attr();
         check(dnnl_primitive_attr_create(attributes), "create attributes");
         check(dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user), "set scratchpad mode");
-        return attributes;
-    }
-
-    private static dnnl_primitive_attr createAddingAttributes() {
-        dnnl_primitive_attr attributes = createAttributes();
-        dnnl_post_ops operations = new dnnl_post_ops();
-        check(dnnl_post_ops_create(operations), "create post-operations");
-        check(dnnl_post_ops_append_sum(operations, 1f, 0, dnnl_data_type_undef), "describe a sum");
-        check(dnnl_primitive_attr_set_post_ops(attributes, operations), "set a sum");
-        check(dnnl_post_ops_destroy(operations), "free post-operations");
         return attributes;
     }
 

@@ -2,59 +2,63 @@ package io.millrace.backend.cpu;
 
 import io.millrace.model.Tensor;
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import java.util.List;
 
 /**
- * A weight matrix [depth, width] as packed column panels. Panels are the unit that threads share out; their widths follow
- * from the matrix alone, so the thread count cannot show in the bits. One or more checkpoint tensors [outputs, depth] stand
- * side by side (q, k and v) or, interleaved, share every panel half and half (gate and up), so that whoever computed a
- * panel holds matching columns of both.
+ * A weight matrix [depth, width] as packed column panels, of one or more checkpoint tensors [outputs, depth] side by side (q,
+ * k and v). Panels are the unit that threads share out; their widths follow from the matrix alone, so the thread count cannot
+ * show in the bits.
  */
 final class PackedMatrix implements AutoCloseable {
+    /** A result stride of the panel's own width. */
+    static final int TOGETHER = 0;
+
+    private static final int PANEL_GRANULE = 16;
+
     private final int depth;
     private final int width;
     private final int panelWidth;
-    private final boolean isInterleaved;
+    private final ProductEnd end;
+    private final int resultStride;
+    private final float[] bias;
     private final List<Tensor> tensors;
     private final PackedPanel[] panels;
     private RowCounts rowCounts;
 
-    private PackedMatrix(int depth, List<Tensor> tensors, int maxPanelWidth, boolean isInterleaved) {
+    /**
+     * Nothing is read before {@link #packPanel}.
+     *
+     * @param resultStride elements of a row of what the products go to; {@link #TOGETHER} where they lie together
+     * @param bias [width], null where there is none
+     */
+    PackedMatrix(int depth, int maxPanelWidth, ProductEnd end, int resultStride, float[] bias, Tensor... tensors) {
         this.depth = depth;
-        this.tensors = tensors;
-        this.isInterleaved = isInterleaved;
+        this.end = end;
+        this.resultStride = resultStride;
+        this.bias = bias;
+        this.tensors = List.of(tensors);
         int sum = 0;
         for (Tensor tensor : tensors) {
             sum = Math.addExact(sum, Math.toIntExact(tensor.shape()[0]));
         }
         this.width = sum;
-        int granule = isInterleaved ? 32 : 16;
-        this.panelWidth = choosePanelWidth(width, maxPanelWidth, granule);
+        this.panelWidth = choosePanelWidth(width, maxPanelWidth);
         this.panels = new PackedPanel[(width + panelWidth - 1) / panelWidth];
     }
 
-    /** Tensors side by side. Nothing is read before {@link #packPanel}. */
-    static PackedMatrix sideBySide(int depth, int maxPanelWidth, Tensor... tensors) {
-        return new PackedMatrix(depth, List.of(tensors), maxPanelWidth, false);
-    }
-
-    /** Two tensors of equal shape; a panel's first half is of the first, its second half of the second. */
-    static PackedMatrix interleaved(int depth, int maxPanelWidth, Tensor first, Tensor second) {
-        return new PackedMatrix(depth, List.of(first, second), maxPanelWidth, true);
-    }
-
     /** Panels of equal width, an even number of them, if the width allows; else a last one that is narrower. */
-    static int choosePanelWidth(int width, int maxPanelWidth, int granule) {
+    static int choosePanelWidth(int width, int maxPanelWidth) {
         if (width <= maxPanelWidth / 2) {
             return width;
         }
         for (int numPanels = 2; width / numPanels >= maxPanelWidth / 3; numPanels += 2) {
             int candidate = width / numPanels;
-            if (width % numPanels == 0 && candidate % granule == 0 && candidate <= maxPanelWidth) {
+            if (width % numPanels == 0 && candidate % PANEL_GRANULE == 0 && candidate <= maxPanelWidth) {
                 return candidate;
             }
         }
-        return Math.min(width, maxPanelWidth / granule * granule);
+        return Math.min(width, maxPanelWidth / PANEL_GRANULE * PANEL_GRANULE);
     }
 
     int depth() {
@@ -78,11 +82,7 @@ final class PackedMatrix implements AutoCloseable {
         return index * panelWidth;
     }
 
-    int maxPanelWidth() {
-        return panelWidth;
-    }
-
-    /** Row counts that every panel accepts. */
+    /** Row counts that all of its panels accept. */
     RowCounts rowCounts() {
         return rowCounts;
     }
@@ -91,15 +91,21 @@ final class PackedMatrix implements AutoCloseable {
     void packPanel(int index, MatmulShapes shapes, NativeArena arena, MatmulThread thread) {
         int start = panelStart(index);
         int columns = Math.min(panelWidth, width - start);
-        MatmulShape shape = shapes.shape(depth, columns);
+        int stride = resultStride == TOGETHER ? columns : resultStride;
+        MatmulShape shape = shapes.shape(depth, columns, end, stride, bias != null);
         int bytes = shape.format().bytes();
         try (NativeBuffer plain = new NativeBuffer((long) columns * depth * bytes)) {
             ByteBuffer view = plain.asByteBuffer();
             short[] halves = new short[depth];
             float[] floats = new float[depth];
             for (int c = 0; c < columns; c++) {
-                Tensor tensor = tensorOf(start, columns, c);
-                long first = tensorRowOf(start, columns, c) * depth;
+                int row = start + c;
+                int part = 0;
+                while (row >= tensors.get(part).shape()[0]) {
+                    row -= (int) tensors.get(part++).shape()[0];
+                }
+                Tensor tensor = tensors.get(part);
+                long first = (long) row * depth;
                 if (shape.format() == NumberFormat.BFLOAT16) {
                     tensor.readBfloat16(first, halves, 0, depth);
                     view.asShortBuffer().put(halves);
@@ -109,7 +115,8 @@ final class PackedMatrix implements AutoCloseable {
                 }
                 view.position(view.position() + depth * bytes);
             }
-            panels[index] = new PackedPanel(shape, plain, arena, thread.stream());
+            float[] ofPanel = bias == null ? null : Arrays.copyOfRange(bias, start, start + columns);
+            panels[index] = new PackedPanel(shape, plain, ofPanel, arena, thread.stream());
         }
     }
 
@@ -119,34 +126,6 @@ final class PackedMatrix implements AutoCloseable {
                 .shape()
                 .rowCounts()
                 .and(panels[panels.length - 1].shape().rowCounts());
-    }
-
-    private Tensor tensorOf(int start, int columns, int column) {
-        if (isInterleaved) {
-            return tensors.get(column < columns / 2 ? 0 : 1);
-        }
-        int row = start + column;
-        for (Tensor tensor : tensors) {
-            if (row < tensor.shape()[0]) {
-                return tensor;
-            }
-            row -= (int) tensor.shape()[0];
-        }
-        throw new IndexOutOfBoundsException("column " + (start + column) + " of " + width);
-    }
-
-    private long tensorRowOf(int start, int columns, int column) {
-        if (isInterleaved) {
-            return start / 2 + column % (columns / 2);
-        }
-        int row = start + column;
-        for (Tensor tensor : tensors) {
-            if (row < tensor.shape()[0]) {
-                return row;
-            }
-            row -= (int) tensor.shape()[0];
-        }
-        throw new IndexOutOfBoundsException("column " + (start + column) + " of " + width);
     }
 
     @Override

@@ -11,12 +11,14 @@ import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_destroy;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_execute;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_reorder_primitive_desc_create;
 
+import java.nio.ByteOrder;
 import org.bytedeco.dnnl.dnnl_exec_arg_t;
 import org.bytedeco.dnnl.dnnl_memory;
 import org.bytedeco.dnnl.dnnl_memory_desc;
 import org.bytedeco.dnnl.dnnl_primitive;
 import org.bytedeco.dnnl.dnnl_primitive_desc;
 import org.bytedeco.dnnl.dnnl_stream;
+import org.bytedeco.javacpp.BytePointer;
 
 /**
  * The right operand of a product in oneDNN's packed layout: some neighbouring columns of a weight matrix, read-only after
@@ -25,16 +27,19 @@ import org.bytedeco.dnnl.dnnl_stream;
 final class PackedPanel implements AutoCloseable {
     private final MatmulShape shape;
     private final dnnl_memory memory;
+    private final dnnl_memory bias;
 
     /**
      * Packs a panel.
      *
      * @param rows [width][depth] in the shape's format: the panel transposed, as checkpoints store it
+     * @param bias [width], null where the shape has none
      * @param arena where the packed panel lies; to be closed after the panel
      */
-    PackedPanel(MatmulShape shape, NativeBuffer rows, NativeArena arena, dnnl_stream stream) {
+    PackedPanel(MatmulShape shape, NativeBuffer rows, float[] bias, NativeArena arena, dnnl_stream stream) {
         this.shape = shape;
         this.memory = new dnnl_memory();
+        this.bias = shape.hasBias() ? packBias(shape, bias, arena) : null;
         OneDnn.check(
                 dnnl_memory_create(memory, shape.packedLayout(), OneDnn.engine(), arena.allocate(shape.packedBytes())),
                 "describe a packed panel");
@@ -65,9 +70,21 @@ final class PackedPanel implements AutoCloseable {
     PackedPanel(MatmulShape shape, NativeBuffer panel) {
         this.shape = shape;
         this.memory = new dnnl_memory();
+        this.bias = null;
         OneDnn.check(
                 dnnl_memory_create(memory, shape.packedLayout(), OneDnn.engine(), panel.pointerAt(0)),
                 "describe a panel");
+    }
+
+    private static dnnl_memory packBias(MatmulShape shape, float[] bias, NativeArena arena) {
+        BytePointer packed = arena.allocate(4L * shape.width());
+        packed.limit(packed.position() + 4L * shape.width());
+        packed.asByteBuffer().order(ByteOrder.nativeOrder()).asFloatBuffer().put(bias, 0, shape.width());
+        dnnl_memory memory = new dnnl_memory();
+        dnnl_memory_desc layout = shape.biasLayout();
+        OneDnn.check(dnnl_memory_create(memory, layout, OneDnn.engine(), packed), "describe a bias");
+        dnnl_memory_desc_destroy(layout);
+        return memory;
     }
 
     MatmulShape shape() {
@@ -78,8 +95,16 @@ final class PackedPanel implements AutoCloseable {
         return memory;
     }
 
+    /** Null where the shape has none. */
+    dnnl_memory bias() {
+        return bias;
+    }
+
     @Override
     public void close() {
         dnnl_memory_destroy(memory);
+        if (bias != null) {
+            dnnl_memory_destroy(bias);
+        }
     }
 }

@@ -57,6 +57,20 @@ final class RowCounts {
         return new RowCounts(both);
     }
 
+    /** The most rows, up to a limit of at least the anchor, that {@link #next} cuts without rounding up. */
+    int mostWithoutPadding(int limit) {
+        for (int numRows = limit; numRows > ANCHOR; numRows--) {
+            int remaining = numRows;
+            while (remaining > 0) {
+                remaining -= CANDIDATES[next(remaining)];
+            }
+            if (remaining == 0) {
+                return numRows;
+            }
+        }
+        return ANCHOR;
+    }
+
     /**
      * The candidate with which to compute the next of the remaining rows: the smallest that holds all of them if that
      * wastes little, else the largest that they fill.

@@ -1,12 +1,13 @@
 package io.millrace.backend.cpu;
 
+import io.millrace.kernels.Bfloat16;
 import io.millrace.kernels.Kernels;
 import java.nio.ByteBuffer;
 import java.util.Random;
 
 /**
  * Finds the row counts of a shape whose rows come out with the anchor's bits: the same random rows, at several places and
- * among other companions, at every candidate count against the anchor count. The library's own choice of kernels per
+ * among other companions, at every candidate count against the anchor count, with what ends their products. The library's own choice of kernels per
  * row count cannot be trusted to keep a row's bits.
  */
 final class RowProbe {
@@ -18,29 +19,15 @@ final class RowProbe {
 
     /** Probes on the calling compute thread. */
     RowCounts probe(MatmulShape shape) {
-        Random random = new Random(shape.depth() * 31L + shape.width());
-        try (MatmulThread thread = new MatmulThread(RowCounts.LARGEST * shape.width());
-                NativeArena arena = new NativeArena(shape.packedBytes());
-                PackedPanel panel = randomPanel(shape, random, arena, thread);
-                ActivationBuffer rows =
-                        new ActivationBuffer(RowCounts.LARGEST, shape.depth(), shape.format(), kernels)) {
-            float[][] values = new float[RowCounts.ANCHOR][shape.depth()];
-            for (float[] row : values) {
-                for (int i = 0; i < row.length; i++) {
-                    row[i] = (float) random.nextGaussian();
-                }
-            }
-            float[][] expected = new float[RowCounts.ANCHOR][];
+        try (Trial trial = new Trial(shape, kernels)) {
             int anchor = RowCounts.candidateOf(RowCounts.ANCHOR);
-            fill(rows, values, RowCounts.ANCHOR, 1, 0);
-            thread.multiply(rows, 0, anchor, panel);
-            for (int r = 0; r < expected.length; r++) {
-                expected[r] = new float[shape.width()];
-                thread.readProduct(r * shape.width(), expected[r], 0, shape.width());
-            }
+            float[][] expected = trial.results(anchor, 0);
             boolean[] accepted = new boolean[RowCounts.CANDIDATES.length];
             for (int candidate = 0; candidate < accepted.length; candidate++) {
-                accepted[candidate] = agrees(thread, rows, values, expected, panel, candidate);
+                accepted[candidate] = true;
+                for (int shift = 0; shift < 3; shift++) {
+                    accepted[candidate] &= agree(expected, trial.results(candidate, shift), shift);
+                }
             }
             if (!accepted[anchor]) {
                 throw new IllegalStateException(
@@ -53,53 +40,104 @@ final class RowProbe {
         }
     }
 
-    private boolean agrees(
-            MatmulThread thread,
-            ActivationBuffer rows,
-            float[][] values,
-            float[][] expected,
-            PackedPanel panel,
-            int candidate) {
-        int count = RowCounts.CANDIDATES[candidate];
-        int width = panel.shape().width();
-        float[] computed = new float[width];
-        for (int shift = 0; shift < 3; shift++) {
-            int stride = 2 * shift + 1;
-            fill(rows, values, count, stride, 11 * shift);
-            thread.multiply(rows, 0, candidate, panel);
-            for (int r = 0; r < count; r++) {
-                thread.readProduct(r * width, computed, 0, width);
-                float[] row = expected[(r * stride + 11 * shift) % RowCounts.ANCHOR];
-                for (int i = 0; i < width; i++) {
-                    if (Float.floatToRawIntBits(row[i]) != Float.floatToRawIntBits(computed[i])) {
-                        return false;
-                    }
+    private static boolean agree(float[][] expected, float[][] computed, int shift) {
+        for (int r = 0; r < computed.length; r++) {
+            float[] row = expected[rowAt(r, shift)];
+            for (int i = 0; i < row.length; i++) {
+                if (Float.floatToRawIntBits(row[i]) != Float.floatToRawIntBits(computed[r][i])) {
+                    return false;
                 }
             }
         }
         return true;
     }
 
-    private static void fill(ActivationBuffer rows, float[][] values, int count, int stride, int shift) {
-        short[] scratch = new short[rows.width()];
-        for (int r = 0; r < count; r++) {
-            rows.put(r, 0, values[(r * stride + shift) % RowCounts.ANCHOR], 0, rows.width(), scratch);
-        }
+    /** Which of the random rows stands at a place. */
+    private static int rowAt(int place, int shift) {
+        return (place * (2 * shift + 1) + 11 * shift) % RowCounts.ANCHOR;
     }
 
-    private PackedPanel randomPanel(MatmulShape shape, Random random, NativeArena arena, MatmulThread thread) {
-        try (NativeBuffer plain = new NativeBuffer(
-                (long) shape.depth() * shape.width() * shape.format().bytes())) {
-            ByteBuffer bytes = plain.asByteBuffer();
-            while (bytes.hasRemaining()) {
-                float value = (float) random.nextGaussian() * 0.05f;
-                if (shape.format() == NumberFormat.BFLOAT16) {
-                    bytes.putShort(io.millrace.kernels.Bfloat16.round(value));
-                } else {
-                    bytes.putFloat(value);
+    /** A random panel, random rows, and for each of these what its product meets at its end. */
+    private static final class Trial implements AutoCloseable {
+        private final MatmulShape shape;
+        private final MatmulThread thread;
+        private final NativeArena arena;
+        private final PackedPanel panel;
+        private final ActivationBuffer source;
+        private final ActivationBuffer target;
+        private final float[][] rows;
+        private final float[][] met;
+        private final short[] halfScratch;
+
+        Trial(MatmulShape shape, Kernels kernels) {
+            Random random = new Random(shape.depth() * 31L + shape.width());
+            this.shape = shape;
+            this.thread =
+                    new MatmulThread(shape.end() == ProductEnd.GATE ? RowCounts.LARGEST * shape.resultStride() : 1);
+            this.arena = new NativeArena(shape.packedBytes());
+            this.panel = randomPanel(random);
+            this.source = new ActivationBuffer(RowCounts.LARGEST, shape.depth(), shape.format(), kernels);
+            this.target = new ActivationBuffer(RowCounts.LARGEST, shape.resultStride(), shape.resultFormat(), kernels);
+            this.rows = gaussian(random, shape.depth());
+            this.met = gaussian(random, shape.width());
+            this.halfScratch = new short[Math.max(shape.depth(), shape.width())];
+        }
+
+        private static float[][] gaussian(Random random, int width) {
+            float[][] values = new float[RowCounts.ANCHOR][width];
+            for (float[] row : values) {
+                for (int i = 0; i < row.length; i++) {
+                    row[i] = (float) random.nextGaussian();
                 }
             }
-            return new PackedPanel(shape, plain, arena, thread.stream());
+            return values;
+        }
+
+        private PackedPanel randomPanel(Random random) {
+            float[] bias = new float[shape.width()];
+            for (int i = 0; i < bias.length; i++) {
+                bias[i] = (float) random.nextGaussian();
+            }
+            try (NativeBuffer plain = new NativeBuffer(
+                    (long) shape.depth() * shape.width() * shape.format().bytes())) {
+                ByteBuffer bytes = plain.asByteBuffer();
+                while (bytes.hasRemaining()) {
+                    float value = (float) random.nextGaussian() * 0.05f;
+                    if (shape.format() == NumberFormat.BFLOAT16) {
+                        bytes.putShort(Bfloat16.round(value));
+                    } else {
+                        bytes.putFloat(value);
+                    }
+                }
+                return new PackedPanel(shape, plain, bias, arena, thread.stream());
+            }
+        }
+
+        /** The product's rows, with those of the rows at places given by a shift. */
+        float[][] results(int candidate, int shift) {
+            float[][] results = new float[RowCounts.CANDIDATES[candidate]][shape.width()];
+            for (int r = 0; r < results.length; r++) {
+                source.put(r, 0, rows[rowAt(r, shift)], 0, shape.depth(), halfScratch);
+                if (shape.end() == ProductEnd.ADD) {
+                    target.put(r, 0, met[rowAt(r, shift)], 0, shape.width());
+                } else if (shape.end() == ProductEnd.GATE) {
+                    thread.writeTile(r * shape.resultStride(), met[rowAt(r, shift)], shape.width());
+                }
+            }
+            thread.multiply(source, 0, candidate, panel, target, 0, 0);
+            for (int r = 0; r < results.length; r++) {
+                target.getWidened(r, 0, results[r], shape.width());
+            }
+            return results;
+        }
+
+        @Override
+        public void close() {
+            panel.close();
+            thread.close();
+            arena.close();
+            source.close();
+            target.close();
         }
     }
 }

@@ -11,14 +11,14 @@ import io.millrace.sampling.TokenLogprobs;
 /**
  * One compute thread's part in the decoder: pre-norm blocks of grouped-query attention and a gated MLP (Touvron et al.,
  * LLaMA), then the LM head for the rows that need logits. Every thread runs the same program; panels, rows and attention
- * pieces are shared out as the tasks of a phase. What follows a product element by element (residual add, gate) is
- * done on the panel while it is hot.
+ * pieces are shared out as the tasks of a phase. What follows a product element by element (bias, residual add, gate) the
+ * matrix library does while it has the elements in registers.
  */
 final class StepThread implements AutoCloseable {
     private static final float LOG2_E = 1.442695040888963407f;
 
-    /** Elements of a product that are finished together: they fit into the first-level cache beside what they go to. */
-    private static final int EPILOGUE_ELEMENTS = 4096;
+    /** Makes the tile lie on huge pages: its rows are far apart. */
+    private static final int MIN_TILE_ELEMENTS = (int) (HugePages.SIZE_BYTES / Float.BYTES);
 
     /** Rows of a task of row-wise work: some microseconds' worth. */
     private static final int ROWS_PER_TASK = 8;
@@ -30,34 +30,21 @@ final class StepThread implements AutoCloseable {
     private final AttentionThread attention;
     private final Sampler sampler;
     private final float queryScale;
-    private final float[] row;
-    private final float[] part; // of a product
+    private final float[] row; // of the residual stream, or one token's q, k, v
     private final short[] halfScratch;
     private final float[] valuePair;
     private int[] chunkStart = new int[16];
     private int[] chunkCandidate = new int[16];
-    private final Epilogue storeQueryKeyValue = this::storeQueryKeyValue;
-    private final Epilogue addAttentionOutput = this::addAttentionOutput;
-    private final Epilogue gate = this::gate;
-    private final Epilogue addDown = this::addDown;
-    private final Epilogue storeLogits = this::storeLogits;
 
     private ComputeThreads.Worker worker;
     private StepTimer timer;
     private DecoderWeights.Layer layer;
-    private TokenRows rowsOfLayer;
-    private int sliceStart;
-
-    /** Takes the panel of a product that was computed last to where it belongs. */
-    private interface Epilogue {
-        void apply(int firstRow, int numRows, int firstColumn, int numColumns);
-    }
 
     StepThread(DecoderStep step, LogprobsMode logprobsMode) {
         this.step = step;
         this.spec = step.spec;
         this.kernels = step.kernels;
-        this.products = new MatmulThread(step.weights.maxTileElements());
+        this.products = new MatmulThread(Math.max(MIN_TILE_ELEMENTS, step.weights.maxTileElements()));
         this.attention = new AttentionThread(
                 kernels,
                 step.pool,
@@ -66,13 +53,11 @@ final class StepThread implements AutoCloseable {
                 step.weights.attentionShapes(),
                 spec.headDim(),
                 spec.numQueryHeadsPerKvHead(),
-                step.queryKeyValueWidth);
+                spec.numQueryHeads() * spec.headDim());
         this.sampler = new Sampler(spec.vocabSize(), logprobsMode);
         this.queryScale = (float) (LOG2_E / Math.sqrt(spec.headDim()));
-        int scratch = Math.max(spec.hiddenSize(), spec.intermediateSize());
-        this.row = new float[scratch];
-        this.part = new float[Math.max(EPILOGUE_ELEMENTS, step.weights.maxPanelWidth())];
-        this.halfScratch = new short[scratch];
+        this.row = new float[Math.max(spec.hiddenSize(), DecoderWeights.queryKeyValueWidth(spec))];
+        this.halfScratch = new short[spec.hiddenSize()];
         this.valuePair = new float[2 * spec.numKvHeads() * spec.headDim()];
     }
 
@@ -89,8 +74,10 @@ final class StepThread implements AutoCloseable {
             layer = step.weights.layer(i);
             projectQueriesKeysValues(input, i);
             attend(input, i);
-            rowsOfLayer = step.rows(i);
-            feedForward();
+            if (step.isLastOfFew(i)) {
+                gatherResiduals(step.rows(i));
+            }
+            feedForward(step.rows(i).numRows());
         }
         computeLogits();
         timer.end();
@@ -122,7 +109,8 @@ final class StepThread implements AutoCloseable {
                             null);
                     id = 0;
                 }
-                step.weights.embedding().readFloats((long) id * hidden, step.residual, r * hidden, hidden);
+                step.weights.embedding().readFloats((long) id * hidden, row, 0, hidden);
+                step.residual.put(r, 0, row, 0, hidden);
             }
         }
     }
@@ -136,16 +124,16 @@ final class StepThread implements AutoCloseable {
     }
 
     private void projectQueriesKeysValues(BatchInput input, int layerIndex) {
-        rowsOfLayer = step.allRows();
-        for (sliceStart = 0; sliceStart < input.numTokens(); sliceStart += DecoderStep.MAX_SLICE_ROWS) {
-            int rows = Math.min(DecoderStep.MAX_SLICE_ROWS, input.numTokens() - sliceStart);
-            norm(layer.attentionNorm(), rows);
-            multiply(step.normed, 0, rows, layer.queryKeyValue(), storeQueryKeyValue);
+        int rows;
+        for (int start = 0; start < input.numTokens(); start += rows) {
+            rows = step.sliceRows(input.numTokens() - start);
+            norm(layer.attentionNorm(), start, rows);
+            multiply(step.normed, 0, rows, layer.queryKeyValue(), step.queryKeyValues, 0);
             // A row of this takes long enough that a few of them are worth sharing out.
             int share = Math.min(ROWS_PER_TASK, (rows + worker.numWorkers() - 1) / worker.numWorkers());
             for (int task = worker.firstTask((rows + share - 1) / share); task >= 0; task = worker.nextTask()) {
                 for (int r = task * share; r < Math.min(rows, (task + 1) * share); r++) {
-                    rotateAndStore(input, layerIndex, sliceStart + r, sliceStart + rows);
+                    rotateAndStore(input, layerIndex, start, r, rows);
                 }
             }
         }
@@ -153,65 +141,70 @@ final class StepThread implements AutoCloseable {
     }
 
     /** Norms a slice of the residual stream into the left operand of the next product. */
-    private void norm(float[] weight, int rows) {
-        int hidden = spec.hiddenSize();
+    private void norm(float[] weight, int start, int rows) {
         for (int task = worker.firstTask(rowTasks(rows)); task >= 0; task = worker.nextTask()) {
             for (int r = task * ROWS_PER_TASK; r < endOfTask(task, rows); r++) {
-                int at = rowsOfLayer.token(sliceStart + r) * hidden;
-                kernels.rmsNorm(step.residual, at, weight, spec.rmsNormEps(), row, 0, hidden);
-                step.normed.put(r, 0, row, 0, hidden, halfScratch);
+                normRow(weight, start + r, r);
             }
         }
         timer.other();
     }
 
-    private void rotateAndStore(BatchInput input, int layerIndex, int token, int sliceEnd) {
-        float[] all = step.queryKeyValues;
-        int start = token * step.queryKeyValueWidth;
+    private void normRow(float[] weight, int residualRow, int normedRow) {
+        int hidden = spec.hiddenSize();
+        step.residual.get(residualRow, 0, row, 0, hidden);
+        kernels.rmsNorm(row, 0, weight, spec.rmsNormEps(), row, 0, hidden);
+        step.normed.put(normedRow, 0, row, 0, hidden, halfScratch);
+    }
+
+    /** Takes a slice's row of queries, keys and values to where attention reads them. */
+    private void rotateAndStore(BatchInput input, int layerIndex, int sliceStart, int sliceRow, int sliceRows) {
+        int token = sliceStart + sliceRow;
         int headDim = spec.headDim();
         int half = step.rope.half();
         int position = Math.min(input.positions()[token], step.maxPosition);
         int numRotated = spec.numQueryHeads() + spec.numKvHeads();
+        int keys = spec.numQueryHeads() * headDim;
+        int values = numRotated * headDim;
+        step.queryKeyValues.get(sliceRow, 0, row, 0, step.queryKeyValues.width());
         for (int head = 0; head < numRotated; head++) {
-            kernels.rotate(all, start + head * headDim, step.rope.cos(), step.rope.sin(), position * half, half);
+            kernels.rotate(row, head * headDim, step.rope.cos(), step.rope.sin(), position * half, half);
         }
-        int keys = start + spec.numQueryHeads() * headDim;
-        int values = keys + spec.numKvHeads() * headDim;
-        if (step.pool.isPaired()) {
-            kernels.scaleToBfloat16(all, start, queryScale, spec.numQueryHeads() * headDim);
-            kernels.scaleToBfloat16(all, keys, 1f, spec.numKvHeads() * headDim);
-            storePaired(input, layerIndex, token, sliceEnd, keys, values);
-            return;
-        }
-        kernels.scale(all, start, queryScale, spec.numQueryHeads() * headDim);
         int slot = input.slotMapping()[token];
-        for (int head = 0; head < spec.numKvHeads(); head++) {
-            step.pool.write(layerIndex, slot, head, all, keys + head * headDim, values + head * headDim);
+        if (step.pool.isPaired()) {
+            kernels.scaleToBfloat16(row, 0, queryScale, keys);
+            kernels.scaleToBfloat16(row, keys, 1f, values - keys);
+            storePaired(input.slotMapping(), layerIndex, token, sliceRow, sliceRows, keys, values);
+        } else {
+            kernels.scale(row, 0, queryScale, keys);
+            for (int head = 0; head < spec.numKvHeads(); head++) {
+                step.pool.write(layerIndex, slot, head, row, keys + head * headDim, values + head * headDim);
+            }
         }
+        System.arraycopy(row, 0, step.queries, token * keys, keys);
     }
 
     /**
      * The values of two slots that share ints are written together, by the first one's thread, if both are in the slice.
      * Queries and keys have been rounded.
      */
-    private void storePaired(BatchInput input, int layerIndex, int token, int sliceEnd, int keys, int values) {
-        int[] slots = input.slotMapping();
+    private void storePaired(
+            int[] slots, int layerIndex, int token, int sliceRow, int sliceRows, int keys, int values) {
         int slot = slots[token];
         boolean isSecond = slot % 2 != 0;
-        boolean followsFirst = isSecond && token > sliceStart && slots[token - 1] == slot - 1;
-        boolean leadsSecond = !isSecond && token + 1 < sliceEnd && slots[token + 1] == slot + 1;
+        boolean followsFirst = isSecond && sliceRow > 0 && slots[token - 1] == slot - 1;
+        boolean leadsSecond = !isSecond && sliceRow + 1 < sliceRows && slots[token + 1] == slot + 1;
         int width = spec.numKvHeads() * spec.headDim();
         if (!followsFirst) {
-            // Rounded in a copy: another thread may be reading them too.
-            System.arraycopy(step.queryKeyValues, values, valuePair, 0, width);
+            System.arraycopy(row, values, valuePair, 0, width);
             if (leadsSecond) {
-                System.arraycopy(step.queryKeyValues, values + step.queryKeyValueWidth, valuePair, width, width);
+                step.queryKeyValues.get(sliceRow + 1, values, valuePair, width, width);
             }
             kernels.scaleToBfloat16(valuePair, 0, 1f, leadsSecond ? 2 * width : width);
         }
         for (int head = 0; head < spec.numKvHeads(); head++) {
             int offset = head * spec.headDim();
-            step.pool.writeKey(layerIndex, slot, head, step.queryKeyValues, keys + offset);
+            step.pool.writeKey(layerIndex, slot, head, row, keys + offset);
             if (leadsSecond) {
                 step.pool.writeValuePair(layerIndex, slot, head, valuePair, offset, width + offset, kernels);
             } else if (!followsFirst) {
@@ -228,45 +221,77 @@ final class StepThread implements AutoCloseable {
             for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
                 int piece = plan.piece(level, task / numKvHeads);
                 attention.run(
-                        plan,
-                        piece,
-                        layerIndex,
-                        task % numKvHeads,
-                        step.queryKeyValues,
-                        input.positions(),
-                        step.attended);
+                        plan, piece, layerIndex, task % numKvHeads, step.queries, input.positions(), step.attended);
             }
         }
         timer.attention();
     }
 
-    /** The rest of a layer. In the last one the rows stand together from the attended ones on, but keep their residuals' places. */
-    private void feedForward() {
-        int numRows = rowsOfLayer.numRows();
-        for (sliceStart = 0; sliceStart < numRows; sliceStart += DecoderStep.MAX_SLICE_ROWS) {
-            int rows = Math.min(DecoderStep.MAX_SLICE_ROWS, numRows - sliceStart);
-            multiply(step.attended, sliceStart, rows, layer.attentionOutput(), addAttentionOutput);
-            norm(layer.mlpNorm(), rows);
-            multiply(step.normed, 0, rows, layer.gateUp(), gate);
-            multiply(step.gated, 0, rows, layer.down(), addDown);
+    /** Moves the residuals of the last layer's rows together, as attention leaves them. */
+    private void gatherResiduals(TokenRows rows) {
+        for (int task = worker.firstTask(1); task >= 0; task = worker.nextTask()) {
+            for (int r = 0; r < rows.numRows(); r++) {
+                step.residual.get(rows.token(r), 0, row, 0, spec.hiddenSize());
+                step.residual.put(r, 0, row, 0, spec.hiddenSize());
+            }
+        }
+        timer.other();
+    }
+
+    /** The rest of a layer. */
+    private void feedForward(int numRows) {
+        int rows;
+        for (int start = 0; start < numRows; start += rows) {
+            rows = step.sliceRows(numRows - start);
+            multiply(step.attended, start, rows, layer.attentionOutput(), step.residual, start);
+            norm(layer.mlpNorm(), start, rows);
+            gate(rows);
+            multiply(step.gated, 0, rows, layer.down(), step.residual, start);
         }
     }
 
     /** Multiplies rows with a matrix: tasks of one panel by one chunk of rows, panel by panel so that it stays cached. */
-    private void multiply(ActivationBuffer source, int firstRow, int numRows, PackedMatrix matrix, Epilogue epilogue) {
-        int numChunks = chunk(matrix.rowCounts(), numRows);
+    private void multiply(
+            ActivationBuffer source,
+            int firstRow,
+            int numRows,
+            PackedMatrix matrix,
+            ActivationBuffer target,
+            int targetRow) {
+        int numChunks = chunk(step.weights.rowCounts(), numRows);
         int numTasks = numChunks * matrix.numPanels();
         for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
-            PackedPanel panel = matrix.panel(task / numChunks);
+            int panel = task / numChunks;
+            int start = chunkStart[task % numChunks];
+            products.multiply(
+                    source,
+                    firstRow + start,
+                    chunkCandidate[task % numChunks],
+                    matrix.panel(panel),
+                    target,
+                    targetRow + start,
+                    matrix.panelStart(panel));
+        }
+        timer.gemm();
+    }
+
+    /** Multiplies the normed rows with up and gate: a panel of up into the thread's tile, which the panel of gate takes up. */
+    private void gate(int numRows) {
+        int numChunks = chunk(step.weights.rowCounts(), numRows);
+        int numTasks = numChunks * layer.gate().numPanels();
+        for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
+            int panel = task / numChunks;
             int candidate = chunkCandidate[task % numChunks];
             int start = chunkStart[task % numChunks];
-            int rows = Math.min(RowCounts.CANDIDATES[candidate], numRows - start);
-            products.multiply(source, firstRow + start, candidate, panel);
-            epilogue.apply(
+            products.multiply(step.normed, start, candidate, layer.up().panel(panel));
+            products.multiply(
+                    step.normed,
                     start,
-                    rows,
-                    matrix.panelStart(task / numChunks),
-                    panel.shape().width());
+                    candidate,
+                    layer.gate().panel(panel),
+                    step.gated,
+                    start,
+                    layer.gate().panelStart(panel));
         }
         timer.gemm();
     }
@@ -287,78 +312,12 @@ final class StepThread implements AutoCloseable {
         return numChunks;
     }
 
-    private void storeQueryKeyValue(int firstRow, int numRows, int firstColumn, int numColumns) {
-        float[] bias = layer.queryKeyValueBias();
-        for (int r = 0; r < numRows; r++) {
-            int at = (sliceStart + firstRow + r) * step.queryKeyValueWidth + firstColumn;
-            products.readProduct(r * numColumns, step.queryKeyValues, at, numColumns);
-            if (bias != null) {
-                kernels.add(step.queryKeyValues, at, bias, firstColumn, numColumns);
-            }
-        }
-    }
-
-    private void addAttentionOutput(int firstRow, int numRows, int firstColumn, int numColumns) {
-        addToResidual(firstRow, numRows, firstColumn, numColumns, layer.attentionOutputBias());
-    }
-
-    private void addDown(int firstRow, int numRows, int firstColumn, int numColumns) {
-        addToResidual(firstRow, numRows, firstColumn, numColumns, layer.downBias());
-    }
-
-    private void addToResidual(int firstRow, int numRows, int firstColumn, int numColumns, float[] bias) {
-        int rowsOfPart = part.length / numColumns;
-        for (int r = 0; r < numRows; r++) {
-            int at = r % rowsOfPart * numColumns;
-            if (at == 0) {
-                readPart(r, numRows, numColumns);
-            }
-            if (bias != null) {
-                kernels.add(part, at, bias, firstColumn, numColumns);
-            }
-            int token = rowsOfLayer.token(sliceStart + firstRow + r);
-            kernels.add(step.residual, token * spec.hiddenSize() + firstColumn, part, at, numColumns);
-        }
-    }
-
-    /** Reads as many rows of the product as fit. */
-    private void readPart(int firstRow, int numRows, int numColumns) {
-        int rows = Math.min(part.length / numColumns, numRows - firstRow);
-        products.readProduct(firstRow * numColumns, part, 0, rows * numColumns);
-    }
-
-    /** The panel's first half is gate, its second the matching columns of up. */
-    private void gate(int firstRow, int numRows, int firstColumn, int numColumns) {
-        int half = numColumns / 2;
-        int column = firstColumn / 2;
-        int rowsOfPart = part.length / numColumns;
-        for (int r = 0; r < numRows; r++) {
-            int at = r % rowsOfPart * numColumns;
-            if (at == 0) {
-                readPart(r, numRows, numColumns);
-            }
-            if (layer.gateBias() != null) {
-                kernels.add(part, at, layer.gateBias(), column, half);
-                kernels.add(part, at + half, layer.upBias(), column, half);
-            }
-            kernels.siluMultiply(part, at, part, at + half, row, 0, half);
-            step.gated.put(firstRow + r, column, row, 0, half, halfScratch);
-        }
-    }
-
-    private void storeLogits(int firstRow, int numRows, int firstColumn, int numColumns) {
-        for (int r = 0; r < numRows; r++) {
-            int at = (firstRow + r) * spec.vocabSize() + firstColumn;
-            products.readProduct(r * numColumns, step.logits, at, numColumns);
-        }
-    }
-
     /** LM head and sampling, in slices of rows, so that scoring a long prompt does not need its rows × vocabulary. */
     private void computeLogits() {
         for (int start = 0; start < step.numLogitsRows(); start += step.maxLogitsRows) {
             int rows = Math.min(step.maxLogitsRows, step.numLogitsRows() - start);
             normLogitsRows(start, rows);
-            multiply(step.normed, 0, rows, step.weights.lmHead(), storeLogits);
+            multiplyWithHead(rows);
             for (int r = worker.firstTask(rows); r >= 0; r = worker.nextTask()) {
                 sample(start + r, r * spec.vocabSize());
             }
@@ -366,14 +325,29 @@ final class StepThread implements AutoCloseable {
         }
     }
 
+    /** Multiplies the normed rows with the LM head, and copies the products out of the tile row by row. */
+    private void multiplyWithHead(int numRows) {
+        PackedMatrix matrix = step.weights.lmHead();
+        int numChunks = chunk(step.weights.rowCounts(), numRows);
+        int numTasks = numChunks * matrix.numPanels();
+        for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
+            PackedPanel panel = matrix.panel(task / numChunks);
+            int candidate = chunkCandidate[task % numChunks];
+            int start = chunkStart[task % numChunks];
+            int width = panel.shape().width();
+            products.multiply(step.normed, start, candidate, panel);
+            for (int r = 0; r < Math.min(RowCounts.CANDIDATES[candidate], numRows - start); r++) {
+                int at = (start + r) * spec.vocabSize() + matrix.panelStart(task / numChunks);
+                products.readProduct(r * width, step.logits, at, width);
+            }
+        }
+        timer.gemm();
+    }
+
     private void normLogitsRows(int start, int rows) {
-        int hidden = spec.hiddenSize();
-        float[] weight = step.weights.finalNorm();
         for (int task = worker.firstTask(rowTasks(rows)); task >= 0; task = worker.nextTask()) {
             for (int r = task * ROWS_PER_TASK; r < endOfTask(task, rows); r++) {
-                int token = step.logitsRow(start + r).tokenIndex();
-                kernels.rmsNorm(step.residual, token * hidden, weight, spec.rmsNormEps(), row, 0, hidden);
-                step.normed.put(r, 0, row, 0, hidden, halfScratch);
+                normRow(step.weights.finalNorm(), step.residualRow(start + r), r);
             }
         }
         timer.other();

@@ -13,6 +13,7 @@ import java.util.List;
 final class TokenRows {
     private int[] tokens = new int[64];
     private int[] sequenceStarts = new int[64];
+    private int[] rowsOfLogits = new int[64];
     private int numRows;
 
     void setAll(BatchInput batch) {
@@ -33,6 +34,7 @@ final class TokenRows {
     void setWanted(BatchInput batch) {
         List<LogitsRow> wanted = batch.logitsRows();
         tokens = grown(tokens, wanted.size());
+        rowsOfLogits = grown(rowsOfLogits, wanted.size());
         numRows = 0;
         for (int i = 0; i < wanted.size(); i++) {
             int token = wanted.get(i).tokenIndex();
@@ -44,6 +46,7 @@ final class TokenRows {
             if (token != last) {
                 tokens[numRows++] = token;
             }
+            rowsOfLogits[i] = numRows - 1;
         }
         sequenceStarts = grown(sequenceStarts, batch.numSequences() + 1);
         int row = 0;
@@ -66,6 +69,11 @@ final class TokenRows {
     /** The row's token, as an index into the batch. */
     int token(int row) {
         return tokens[row];
+    }
+
+    /** The row of a logits row's token, of those kept by {@link #setWanted}. */
+    int rowOfLogits(int logitsRow) {
+        return rowsOfLogits[logitsRow];
     }
 
     /** The first row of a sequence, or of those after it where it has none; of numSequences, the number of rows. */
