@@ -240,7 +240,7 @@ public final class Sampler {
         SamplingParams params = row.params();
         int tokenId = gumbel.fromHeavy(weights, minWeight, row);
         while (params.topP() < 1) {
-            Truncation.Membership membership = truncation.membership(logits, offset, weights, params, tokenId);
+            Truncation.Membership membership = truncation.membership(logits, offset, weights, mass, params, tokenId);
             if (membership != Truncation.Membership.CUT) {
                 return membership == Truncation.Membership.KEPT ? tokenId : UNCERTAIN;
             }

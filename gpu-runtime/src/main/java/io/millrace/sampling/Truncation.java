@@ -72,14 +72,22 @@ final class Truncation {
     /**
      * Whether min_p and top_p leave a token that weighs at least min_p: they do when the tokens that rank above it have
      * less than top_p of the mass. For settings without top_k.
+     *
+     * @param mass the sum of all weights. Without min_p, the token is left as soon as those seen that do not rank above it
+     *     have more than top_p cuts off
      */
-    Membership membership(float[] logits, int offset, float[] weights, SamplingParams params, int tokenId) {
+    Membership membership(
+            float[] logits, int offset, float[] weights, double mass, SamplingParams params, int tokenId) {
         masses[0] = 0;
         masses[1] = 0;
         float logit = logits[offset + tokenId];
+        double enough =
+                params.minP() > 0 ? Double.POSITIVE_INFINITY : (1 - (double) params.topP() + UNCERTAIN_SHARE) * mass;
         // Equal logits rank above where their id is lower.
-        addMasses(logits, offset, weights, 0, tokenId, params.minP(), logit);
-        addMasses(logits, offset, weights, tokenId, vocabSize, params.minP(), Math.nextUp(logit));
+        if (addMasses(logits, offset, weights, 0, tokenId, params.minP(), logit, enough)
+                || addMasses(logits, offset, weights, tokenId, vocabSize, params.minP(), Math.nextUp(logit), enough)) {
+            return Membership.KEPT;
+        }
         double missing = params.topP() * masses[0] - masses[1];
         double uncertainty = UNCERTAIN_SHARE * masses[0];
         if (missing > uncertainty) {
@@ -88,12 +96,24 @@ final class Truncation {
         return missing < -uncertainty ? Membership.CUT : Membership.UNCERTAIN;
     }
 
-    private void addMasses(
-            float[] logits, int offset, float[] weights, int from, int to, float minWeight, float minLogit) {
+    /** Stops once the mass that is not above exceeds what is enough, and says whether it did. */
+    private boolean addMasses(
+            float[] logits,
+            int offset,
+            float[] weights,
+            int from,
+            int to,
+            float minWeight,
+            float minLogit,
+            double enough) {
         for (int start = from; start < to; start += LogitKernels.MAX_MASS_LENGTH) {
             int length = Math.min(LogitKernels.MAX_MASS_LENGTH, to - start);
             kernels.addMasses(logits, offset + start, weights, start, length, minWeight, minLogit, masses);
+            if (masses[0] - masses[1] > enough) {
+                return true;
+            }
         }
+        return false;
     }
 
     /** The mass of the last {@link #apply}'s survivors. */
