@@ -26,8 +26,19 @@ final class AttentionPlan {
     /** Sequences with more new tokens than this use their keys often enough by themselves. */
     private static final int MAX_SHARING_TOKENS = 16;
 
+    /** Units of at most so many rows are short: several go to a task. */
+    private static final int MAX_ROWS_OF_SHORT = 16;
+
+    private static final int MAX_UNITS_PER_TASK = 8;
+
+    /** Of what is left of a level, a task is at most this part of a thread's share. */
+    private static final int TASKS_PER_SHARE = 4;
+
     private static final int BLOCKS_PER_TILE = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
 
+    private final int numKvHeads;
+    private final int numHeadsPerGroup;
+    private final int numThreads;
     private final int maxTokensPerPiece;
     private final int maxTokensPerPieceOfFew;
     private final boolean sharesReads;
@@ -50,10 +61,19 @@ final class AttentionPlan {
     private int numSharing;
     private int[] order = new int[64];
     private int[] levelStart = new int[8];
+    private int[] taskStart = new int[8]; // where a level's tasks stand in the next array
+    private int[] taskUnits = new int[64]; // the first unit of each task, then the level's number of units
     private long numBlockReads;
 
-    /** @param sharesReads false plans every sequence by itself, as if nothing were shared; for measuring what sharing saves */
-    AttentionPlan(int numHeadsPerGroup, boolean sharesReads) {
+    /**
+     * @param numThreads that the work will be shared out to
+     * @param sharesReads false plans every sequence by itself, as if nothing were shared; for measuring what sharing
+     *     saves
+     */
+    AttentionPlan(int numKvHeads, int numHeadsPerGroup, int numThreads, boolean sharesReads) {
+        this.numKvHeads = numKvHeads;
+        this.numHeadsPerGroup = numHeadsPerGroup;
+        this.numThreads = numThreads;
         this.sharesReads = sharesReads;
         maxTokensPerPiece = Math.max(1, Math.min(Kernels.TILE_SIZE, MAX_ROWS / numHeadsPerGroup));
         maxTokensPerPieceOfFew = Math.max(1, Math.min(maxTokensPerPiece, MAX_ROWS_OF_FEW / numHeadsPerGroup));
@@ -90,6 +110,7 @@ final class AttentionPlan {
         }
         split(0, numSharing, 0, 0);
         sortByLevel();
+        cutTasks();
     }
 
     /** Tiles that every row of a sequence sees in full. */
@@ -243,6 +264,38 @@ final class AttentionPlan {
         levelStart[numLevels] = at;
     }
 
+    /**
+     * Short units go several to a task, so that a thread knows what it reads next; fewer towards a level's end, so that the
+     * threads end together.
+     */
+    private void cutTasks() {
+        taskStart = Arrays.copyOf(taskStart, Math.max(taskStart.length, numLevels + 1));
+        int count = 0;
+        for (int l = 0; l < numLevels; l++) {
+            taskStart[l] = count;
+            int numUnits = numPieces(l) * numKvHeads;
+            int most = areShort(l) ? MAX_UNITS_PER_TASK : 1;
+            int unit = 0;
+            while (unit < numUnits) {
+                taskUnits = grown(taskUnits, count + 1);
+                taskUnits[count++] = unit;
+                int part = (numUnits - unit) / (TASKS_PER_SHARE * numThreads);
+                unit += Math.max(1, Math.min(most, part));
+            }
+            taskUnits[count++] = numUnits;
+        }
+        taskStart[numLevels] = count;
+    }
+
+    private boolean areShort(int atLevel) {
+        for (int i = 0; i < numPieces(atLevel); i++) {
+            if (numRows[piece(atLevel, i)] * numHeadsPerGroup > MAX_ROWS_OF_SHORT) {
+                return false;
+            }
+        }
+        return true;
+    }
+
     private void growPieces() {
         if (numPieces == level.length) {
             int capacity = 2 * numPieces;
@@ -267,6 +320,16 @@ final class AttentionPlan {
 
     int numPieces(int atLevel) {
         return levelStart[atLevel + 1] - levelStart[atLevel];
+    }
+
+    /** How many tasks of neighbouring units a level has. Its unit u is piece u / numKvHeads for KV head u % numKvHeads. */
+    int numTasks(int atLevel) {
+        return taskStart[atLevel + 1] - taskStart[atLevel] - 1;
+    }
+
+    /** Where a task's units begin; where those of the one before it end. */
+    int firstUnit(int atLevel, int task) {
+        return taskUnits[taskStart[atLevel] + task];
     }
 
     int piece(int atLevel, int index) {

@@ -19,6 +19,7 @@ final class AttentionThread implements AutoCloseable {
     private final AttentionState state;
     private final AttentionProducts products; // null where the library cannot
     private final int headDim;
+    private final int numKvHeads;
     private final int groupSize;
     private final int queryKeyValueWidth;
     private final float[] queries;
@@ -32,6 +33,7 @@ final class AttentionThread implements AutoCloseable {
     private final int[] limits;
     private final int[] keyOffsets = new int[BLOCKS_PER_TILE];
     private final int[] valueOffsets = new int[BLOCKS_PER_TILE];
+    private int touched; // takes what is only read ahead, so that the compiler does not leave the reads out
     private final short[] halfScratch;
     private final float[] wideKeyValues; // [blocks of a tile] of keys, then values, where the pool holds 8-bit numbers
 
@@ -42,12 +44,14 @@ final class AttentionThread implements AutoCloseable {
             AttentionState state,
             AttentionShapes shapes,
             int headDim,
+            int numKvHeads,
             int groupSize,
             int queryKeyValueWidth) {
         this.kernels = kernels;
         this.pool = pool;
         this.state = state;
         this.headDim = headDim;
+        this.numKvHeads = numKvHeads;
         this.groupSize = groupSize;
         this.queryKeyValueWidth = queryKeyValueWidth;
         int rows = maxTokensPerPiece * groupSize;
@@ -66,13 +70,51 @@ final class AttentionThread implements AutoCloseable {
     }
 
     /**
-     * Runs one piece for one KV head.
+     * Runs neighbouring units of a level: a unit is one piece for one KV head.
      *
      * @param queryKeyValues [tokens][width]: rotated queries, scaled by log2(e) / sqrt(headDim), stand first in a row
      * @param positions of the batch's tokens
      * @param output receives [the plan's rows][query heads × head dim] where the piece ends the folds
      */
     void run(
+            AttentionPlan plan,
+            int level,
+            int firstUnit,
+            int endUnit,
+            int layer,
+            float[] queryKeyValues,
+            int[] positions,
+            ActivationBuffer output) {
+        for (int unit = firstUnit; unit < endUnit; unit++) {
+            if (unit + 1 < endUnit && pool.isPaired()) {
+                readAhead(plan, plan.piece(level, (unit + 1) / numKvHeads), layer, (unit + 1) % numKvHeads);
+            }
+            run(
+                    plan,
+                    plan.piece(level, unit / numKvHeads),
+                    layer,
+                    unit % numKvHeads,
+                    queryKeyValues,
+                    positions,
+                    output);
+        }
+    }
+
+    /**
+     * Brings the next unit's first tile to the cache while memory has nothing else to do, if it is a part of one: hardware
+     * reads ahead by itself in whole tiles, but has hardly begun when so few blocks are over.
+     */
+    private void readAhead(AttentionPlan plan, int piece, int layer, int kvHead) {
+        int firstBlock = plan.firstTile(piece) * BLOCKS_PER_TILE;
+        int endBlock = (plan.contextLength(piece) + Kernels.BLOCK_SIZE - 1) / Kernels.BLOCK_SIZE;
+        int numBlocks = endBlock - firstBlock; // none where all tiles are shared
+        if (numBlocks > 0 && numBlocks < BLOCKS_PER_TILE) {
+            touched ^= pool.touchPairs(layer, plan.blockTable(piece), firstBlock, endBlock, kvHead);
+        }
+    }
+
+    /** Runs one unit. */
+    private void run(
             AttentionPlan plan,
             int piece,
             int layer,

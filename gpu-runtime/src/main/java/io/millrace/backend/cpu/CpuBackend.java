@@ -88,6 +88,7 @@ final class CpuBackend implements Backend {
                 new RopeTable(rope, config.maxModelLen()),
                 config.maxNumBatchedTokens(),
                 config.maxModelLen(),
+                threads.numThreads(),
                 sharesReads,
                 observer);
         this.stepThreads = new StepThread[threads.numThreads()];

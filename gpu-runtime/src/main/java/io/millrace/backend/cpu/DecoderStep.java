@@ -71,6 +71,7 @@ final class DecoderStep implements AutoCloseable {
             RopeTable rope,
             int maxNumBatchedTokens,
             int maxModelLen,
+            int numThreads,
             boolean sharesReads,
             LogitsObserver observer) {
         this.spec = spec;
@@ -80,8 +81,8 @@ final class DecoderStep implements AutoCloseable {
         this.observer = observer;
         this.maxPosition = maxModelLen - 1;
         this.rope = rope;
-        this.plan = new AttentionPlan(spec.numQueryHeadsPerKvHead(), sharesReads);
-        this.wantedPlan = new AttentionPlan(spec.numQueryHeadsPerKvHead(), sharesReads);
+        this.plan = new AttentionPlan(spec.numKvHeads(), spec.numQueryHeadsPerKvHead(), numThreads, sharesReads);
+        this.wantedPlan = new AttentionPlan(spec.numKvHeads(), spec.numQueryHeadsPerKvHead(), numThreads, sharesReads);
         this.attentionState = new AttentionState(spec.numQueryHeads(), spec.headDim());
         int attendedWidth = spec.numQueryHeads() * spec.headDim();
         int sliceRows = Math.min(MAX_SLICE_ROWS, maxNumBatchedTokens);

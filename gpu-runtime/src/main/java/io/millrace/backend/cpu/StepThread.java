@@ -52,6 +52,7 @@ final class StepThread implements AutoCloseable {
                 step.attentionState,
                 step.weights.attentionShapes(),
                 spec.headDim(),
+                spec.numKvHeads(),
                 spec.numQueryHeadsPerKvHead(),
                 spec.numQueryHeads() * spec.headDim());
         this.sampler = new Sampler(spec.vocabSize(), logprobsMode);
@@ -215,13 +216,17 @@ final class StepThread implements AutoCloseable {
 
     private void attend(BatchInput input, int layerIndex) {
         AttentionPlan plan = step.plan(layerIndex);
-        int numKvHeads = spec.numKvHeads();
         for (int level = 0; level < plan.numLevels(); level++) {
-            int numTasks = plan.numPieces(level) * numKvHeads;
-            for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
-                int piece = plan.piece(level, task / numKvHeads);
+            for (int task = worker.firstTask(plan.numTasks(level)); task >= 0; task = worker.nextTask()) {
                 attention.run(
-                        plan, piece, layerIndex, task % numKvHeads, step.queries, input.positions(), step.attended);
+                        plan,
+                        level,
+                        plan.firstUnit(level, task),
+                        plan.firstUnit(level, task + 1),
+                        layerIndex,
+                        step.queries,
+                        input.positions(),
+                        step.attended);
             }
         }
         timer.attention();
