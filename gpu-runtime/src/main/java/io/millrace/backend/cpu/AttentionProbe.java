@@ -78,11 +78,17 @@ final class AttentionProbe {
         kernels.foldTileSums(sums, 0, 0, NUM_ROWS, ones, headDim, after);
 
         products.putQueries(repeated(queries), RowCounts.LARGEST);
-        products.putWeights(1, 0, RowCounts.LARGEST, repeated(weights));
         for (int tile = 0; tile < MAX_TILES; tile++) {
             products.putKeys(tile, pairs, keyOffsets[tile], NUM_BLOCKS);
         }
         products.putValues(pairs, valueOffsets, Kernels.TILE_SIZE);
+        float[] allWeights = repeated(weights);
+        float[] allWideWeights =
+                new float[MAX_TILES * allWeights.length]; // of the last of several tiles, 0 of the others
+        for (int row = 0; row < RowCounts.LARGEST; row++) {
+            int to = (row + 1) * MAX_TILES * Kernels.TILE_SIZE - Kernels.TILE_SIZE;
+            System.arraycopy(allWeights, row * Kernels.TILE_SIZE, allWideWeights, to, Kernels.TILE_SIZE);
+        }
         float[] allBefore = repeated(before);
         float[] computed = new float[RowCounts.LARGEST * Math.max(headDim, MAX_TILES * Kernels.TILE_SIZE)];
         for (int candidate = 0; candidate < accepted.length; candidate++) {
@@ -96,10 +102,18 @@ final class AttentionProbe {
                             agrees(scores[tile], Kernels.TILE_SIZE, computed, offset, tiles * Kernels.TILE_SIZE, rows);
                 }
             }
-            products.putAccumulators(allBefore, rows);
-            products.multiplyValuesByCandidate(0, 0, candidate);
-            products.readAccumulators(computed, rows);
-            accepted[candidate] &= agrees(after, headDim, computed, 0, headDim, rows);
+            for (int tiles = 1; tiles <= MAX_TILES; tiles *= MAX_TILES) {
+                products.putWeights(tiles, 0, rows, tiles == 1 ? allWeights : allWideWeights);
+                products.putAccumulators(allBefore, rows);
+                products.multiplyValuesByCandidate(tiles - 1, 0, candidate);
+                products.readAccumulators(computed, rows);
+                accepted[candidate] &= agrees(after, headDim, computed, 0, headDim, rows);
+                products.clearAccumulators();
+                products.multiplyValuesByCandidate(tiles - 1, 0, candidate);
+                products.beginAccumulators();
+                products.readAccumulators(computed, rows);
+                accepted[candidate] &= agrees(sums, headDim, computed, 0, headDim, rows);
+            }
         }
     }
 

@@ -40,13 +40,16 @@ final class AttentionProducts implements AutoCloseable {
     private final IntBuffer valueView;
     private final FloatBuffer accumulators;
     private final PackedPanel[] keys = new PackedPanel[MAX_TILES + 1]; // by number of tiles, which share their memory
-    private final PackedPanel values;
+    private final PackedPanel[] values = new PackedPanel[4]; // which share their memory; order of AttentionShapes
     private final ActivationBuffer queries;
     private final ActivationBuffer weights; // [rows][tiles of one product of scores × tile]
+    private final ActivationBuffer weightsOfOne; // the same where it is one tile
     private final short[] halves;
     private final int[] zeros;
     private final float[] rescaled;
     private final float[] ones;
+    private boolean areOfSeveral; // the weights that were put last
+    private boolean areBegun; // the accumulators: if not, they are 0 whatever they hold
 
     /** @param maxRows that are multiplied at a time */
     AttentionProducts(AttentionShapes shapes, int maxRows, Kernels kernels) {
@@ -56,7 +59,7 @@ final class AttentionProducts implements AutoCloseable {
         this.headDim = shapes.headDim();
         this.thread = new MatmulThread(RowCounts.LARGEST * MAX_TILES * Kernels.TILE_SIZE);
         this.keyMemory = new NativeBuffer(shapes.keys(MAX_TILES).packedBytes());
-        this.valueMemory = new NativeBuffer(shapes.values().packedBytes());
+        this.valueMemory = new NativeBuffer(shapes.values(true, true).packedBytes());
         this.accumulatorMemory = new NativeBuffer(4L * (maxRows + RowCounts.LARGEST) * headDim);
         this.keyView = keyMemory.asByteBuffer().asIntBuffer();
         this.valueView = valueMemory.asByteBuffer().asIntBuffer();
@@ -64,9 +67,12 @@ final class AttentionProducts implements AutoCloseable {
         for (int tiles = 1; tiles <= MAX_TILES; tiles *= 2) {
             keys[tiles] = new PackedPanel(shapes.keys(tiles), keyMemory);
         }
-        this.values = new PackedPanel(shapes.values(), valueMemory);
+        for (int i = 0; i < values.length; i++) {
+            values[i] = new PackedPanel(shapes.values(i >= 2, i % 2 != 0), valueMemory);
+        }
         this.queries = new ActivationBuffer(maxRows, headDim, NumberFormat.BFLOAT16, kernels);
         this.weights = new ActivationBuffer(maxRows, MAX_TILES * Kernels.TILE_SIZE, NumberFormat.BFLOAT16, kernels);
+        this.weightsOfOne = new ActivationBuffer(maxRows, Kernels.TILE_SIZE, NumberFormat.BFLOAT16, kernels);
         this.halves = new short[maxRows * Math.max(headDim, MAX_TILES * Kernels.TILE_SIZE)];
         this.zeros = new int[PAIRS_PER_BLOCK * headDim];
         this.ones = new float[maxRows];
@@ -115,6 +121,12 @@ final class AttentionProducts implements AutoCloseable {
     /** Sets rows of the tiles' weights, bfloat16 numbers, [rows][tiles × tile size] from the front of an array. */
     void putWeights(int numTiles, int firstRow, int numRows, float[] source) {
         int width = numTiles * Kernels.TILE_SIZE;
+        areOfSeveral = numTiles > 1;
+        if (!areOfSeveral) {
+            kernels.narrow(source, 0, halves, 0, numRows * width);
+            weightsOfOne.putHalves(firstRow, halves, numRows * width);
+            return;
+        }
         if (numTiles == MAX_TILES) {
             kernels.narrow(source, 0, halves, 0, numRows * width);
         } else {
@@ -177,18 +189,36 @@ final class AttentionProducts implements AutoCloseable {
         }
     }
 
+    /** Sets all accumulators to 0; all rows must see the first tile that follows. */
+    void clearAccumulators() {
+        areBegun = false;
+    }
+
+    /** Says that the first tile has been multiplied for all rows. */
+    void beginAccumulators() {
+        areBegun = true;
+    }
+
     /** Sets rows' accumulators, [rows][head dim] from the front of an array and of the rows. */
     void putAccumulators(float[] source, int numRows) {
         accumulators.put(0, source, 0, numRows * headDim);
+        areBegun = true;
     }
 
     /** Copies rows' accumulators. */
     void readAccumulators(float[] target, int numRows) {
-        accumulators.get(0, target, 0, numRows * headDim);
+        if (areBegun) {
+            accumulators.get(0, target, 0, numRows * headDim);
+        } else {
+            Arrays.fill(target, 0, numRows * headDim, 0f);
+        }
     }
 
     /** Multiplies rows' accumulators by factors; most are 1, which changes nothing. */
     void rescale(float[] factors, int firstRow, int numRows) {
+        if (!areBegun) {
+            return;
+        }
         int end = firstRow + numRows;
         int most = Math.max(1, CHUNK_ELEMENTS / headDim);
         int row = firstRow;
@@ -227,8 +257,10 @@ final class AttentionProducts implements AutoCloseable {
 
     /** The same for exactly a candidate's number of rows, whether it is accepted or not. */
     void multiplyValuesByCandidate(int tile, int firstRow, int candidate) {
+        PackedPanel panel = values[(areOfSeveral ? 2 : 0) + (areBegun ? 1 : 0)];
+        ActivationBuffer source = areOfSeveral ? weights : weightsOfOne;
         int firstColumn = tile * Kernels.TILE_SIZE;
-        thread.multiply(weights, firstRow, firstColumn, candidate, values, accumulatorMemory, 4L * firstRow * headDim);
+        thread.multiply(source, firstRow, firstColumn, candidate, panel, accumulatorMemory, 4L * firstRow * headDim);
     }
 
     /** Copies neighbouring elements of the last product of scores to the front of an array. */
@@ -244,11 +276,14 @@ final class AttentionProducts implements AutoCloseable {
                 panel.close();
             }
         }
-        values.close();
+        for (PackedPanel panel : values) {
+            panel.close();
+        }
         keyMemory.close();
         valueMemory.close();
         accumulatorMemory.close();
         queries.close();
         weights.close();
+        weightsOfOne.close();
     }
 }

@@ -19,7 +19,7 @@ final class AttentionShapes implements AutoCloseable {
     private final int valueBlockWidth;
     private final String remark;
     private final MatmulShape[] keys = new MatmulShape[AttentionProducts.MAX_TILES + 1]; // by number of tiles
-    private MatmulShape values;
+    private final MatmulShape[] values = new MatmulShape[4]; // see values(boolean, boolean)
     private RowCounts rowCounts;
 
     private AttentionShapes(int headDim, NumberFormat format, Kernels kernels) {
@@ -47,9 +47,12 @@ final class AttentionShapes implements AutoCloseable {
                 keys[tiles] = new MatmulShape(
                         headDim, width, NumberFormat.BFLOAT16, dnnl_BA16a16b2a, headDim, ProductEnd.STORE);
             }
-            int weightsWidth = AttentionProducts.MAX_TILES * Kernels.TILE_SIZE;
-            values = new MatmulShape(
-                    Kernels.TILE_SIZE, headDim, NumberFormat.BFLOAT16, valueLayout(), weightsWidth, ProductEnd.ADD);
+            for (int i = 0; i < values.length; i++) {
+                ProductEnd end = i % 2 == 0 ? ProductEnd.STORE : ProductEnd.ADD;
+                int rowStride = (i < 2 ? 1 : AttentionProducts.MAX_TILES) * Kernels.TILE_SIZE;
+                values[i] = new MatmulShape(
+                        Kernels.TILE_SIZE, headDim, NumberFormat.BFLOAT16, valueLayout(), rowStride, end);
+            }
         } catch (IllegalStateException e) {
             close();
             return slow + e.getMessage();
@@ -98,8 +101,14 @@ final class AttentionShapes implements AutoCloseable {
         return keys[numTiles];
     }
 
-    MatmulShape values() {
-        return values;
+    /**
+     * The product with the values of a tile.
+     *
+     * @param ofSeveral whether rows hold the weights of several tiles
+     * @param adds whether the product is added to the accumulators, or begins them
+     */
+    MatmulShape values(boolean ofSeveral, boolean adds) {
+        return values[(ofSeveral ? 2 : 0) + (adds ? 1 : 0)];
     }
 
     /** Row counts at which all products give the kernels' bits. */
@@ -115,9 +124,11 @@ final class AttentionShapes implements AutoCloseable {
                 keys[tiles] = null;
             }
         }
-        if (values != null) {
-            values.close();
-            values = null;
+        for (int i = 0; i < values.length; i++) {
+            if (values[i] != null) {
+                values[i].close();
+                values[i] = null;
+            }
         }
     }
 }

@@ -173,7 +173,11 @@ final class AttentionThread implements AutoCloseable {
             shortest = Math.min(shortest, limits[i]);
         }
         int rows = numTokens * groupSize;
-        products.putAccumulators(accumulators, rows);
+        if (plan.firstTile(piece) == 0) {
+            products.clearAccumulators();
+        } else {
+            products.putAccumulators(accumulators, rows);
+        }
         int end = plan.endTile(piece);
         int endOfWhole = Math.min(end, shortest / Kernels.TILE_SIZE);
         int tile = plan.firstTile(piece);
@@ -264,6 +268,7 @@ final class AttentionThread implements AutoCloseable {
             for (int row = firstToken * groupSize; row < end; row += numDone) {
                 numDone = products.multiplyValues(t, row, end - row);
             }
+            products.beginAccumulators();
         }
     }
 
