@@ -66,11 +66,6 @@ final class VectorAttentionBfloat16 {
                     default -> scores1(keys, k0, k1, k2, k3, queries, q, headDim, scores, o);
                 }
             }
-            for (; v + 2 <= numVectors; v += 2) {
-                int k0 = keyOffset(keyOffsets, v);
-                int k1 = keyOffset(keyOffsets, v + 1);
-                scoresTwoVectors(keys, k0, k1, queries, q, headDim, group, scores, out + v * L);
-            }
             for (; v < numVectors; v++) {
                 scoresOneVector(keys, keyOffset(keyOffsets, v), queries, q, headDim, group, scores, out + v * L);
             }
@@ -109,57 +104,6 @@ final class VectorAttentionBfloat16 {
         }
         if (rows > 2) {
             none.add(s2).intoArray(out, o + 2 * TILE_SIZE);
-        }
-    }
-
-    /** Two vectors of positions, up to three rows: twice as many sums at a time as with one. */
-    private static void scoresTwoVectors(
-            int[] keys, int k0, int k1, float[] q, int q0, int headDim, int rows, float[] out, int o) {
-        int q1 = rows > 1 ? q0 + headDim : q0;
-        int q2 = rows > 2 ? q0 + 2 * headDim : q0;
-        FloatVector s00 = FloatVector.zero(F);
-        FloatVector s01 = FloatVector.zero(F);
-        FloatVector s10 = FloatVector.zero(F);
-        FloatVector s11 = FloatVector.zero(F);
-        FloatVector s20 = FloatVector.zero(F);
-        FloatVector s21 = FloatVector.zero(F);
-        int at = 0;
-        for (int d = 0; d < headDim; d += 2, at += BLOCK_SIZE) {
-            IntVector p0 = IntVector.fromArray(I, keys, k0 + at);
-            IntVector p1 = IntVector.fromArray(I, keys, k1 + at);
-            FloatVector o0 = high(p0);
-            FloatVector o1 = high(p1);
-            FloatVector c0 = FloatVector.broadcast(F, q[q0 + d + 1]);
-            s00 = c0.fma(o0, s00);
-            s01 = c0.fma(o1, s01);
-            FloatVector c1 = FloatVector.broadcast(F, q[q1 + d + 1]);
-            s10 = c1.fma(o0, s10);
-            s11 = c1.fma(o1, s11);
-            FloatVector c2 = FloatVector.broadcast(F, q[q2 + d + 1]);
-            s20 = c2.fma(o0, s20);
-            s21 = c2.fma(o1, s21);
-            FloatVector e0 = low(p0);
-            FloatVector e1 = low(p1);
-            FloatVector b0 = FloatVector.broadcast(F, q[q0 + d]);
-            s00 = b0.fma(e0, s00);
-            s01 = b0.fma(e1, s01);
-            FloatVector b1 = FloatVector.broadcast(F, q[q1 + d]);
-            s10 = b1.fma(e0, s10);
-            s11 = b1.fma(e1, s11);
-            FloatVector b2 = FloatVector.broadcast(F, q[q2 + d]);
-            s20 = b2.fma(e0, s20);
-            s21 = b2.fma(e1, s21);
-        }
-        FloatVector none = FloatVector.broadcast(F, VectorRows.NOTHING);
-        none.add(s00).intoArray(out, o);
-        none.add(s01).intoArray(out, o + L);
-        if (rows > 1) {
-            none.add(s10).intoArray(out, o + TILE_SIZE);
-            none.add(s11).intoArray(out, o + TILE_SIZE + L);
-        }
-        if (rows > 2) {
-            none.add(s20).intoArray(out, o + 2 * TILE_SIZE);
-            none.add(s21).intoArray(out, o + 2 * TILE_SIZE + L);
         }
     }
 
