@@ -5,7 +5,8 @@ import java.util.Arrays;
 /**
  * Gives KV blocks to sequences: paged as in vLLM (Kwon et al., 2023), shared by reference between sequences of equal
  * prefixes, copied on the first write to a shared block. Full blocks are content-addressed once their KV is computed and stay
- * findable after they were freed, in least-recently-used order, until their memory is needed. Engine thread only.
+ * findable after they were freed until their memory is needed, the least recently used first ({@link FreeBlocks} says by what
+ * measure). Engine thread only.
  */
 public final class BlockManager {
     /** {@link #extend}: all slots may be written, nothing to copy. */

@@ -1,13 +1,14 @@
 package io.millrace.kvcache;
 
 /**
- * The free blocks, and which of them is taken next: blocks without content first, then the least recently used. Attention
- * reads a sequence in tiles of several blocks, and reads faster where a tile's blocks are neighbours, so blocks come in runs,
- * aligned: a tile begins in the wholly free run that was used least recently, the run's other blocks are reserved for it, and
- * it takes them in turn. All of that is a preference: a reserved block is free, only the last to be taken.
+ * The free blocks, and which of them is taken next. Attention reads a sequence in tiles of several blocks, and reads faster where
+ * a tile's blocks are neighbours, so blocks come in runs, aligned: a tile begins in a wholly free run, the run's other blocks are
+ * reserved for it, and it takes them in turn. Runs without content go first, then those of little content, then the others, each
+ * kind by its least recent use. Single blocks are taken where no run is wholly free, or in the middle of a tile: those without
+ * content first, then the least recently used. All of that is a preference: a reserved block is free, only the last to be taken.
  *
- * <p>With runs the prefix cache forgets a run at a time. What it has less than with single blocks are the ends of tables' last
- * runs, fewer blocks than a run for each text it remembers; to keep that small a run of little content goes first.
+ * <p>With runs the prefix cache forgets a run at a time, even where single blocks without content are left. What it has less than
+ * with single blocks are the ends of tables' last runs, fewer blocks than a run for each text it remembers.
  *
  * <p>Every method is O(blocks of a run) and allocates nothing, {@link #order} and {@link #checkIntegrity} apart.
  */
@@ -19,6 +20,7 @@ final class FreeBlocks {
 
     private final int numBlocks;
     private final int blocksPerRun;
+
     /** No content that counts: the last freed first, those of empty runs behind the others. */
     private final FreeList empty;
 
@@ -31,7 +33,10 @@ final class FreeBlocks {
     /** Runs whose blocks are all free, without content: the last to become so first. */
     private final FreeList emptyRuns;
 
-    /** Runs whose blocks are all free, with content: those of little first, then in the order in which they became free. */
+    /** Runs whose blocks are all free, with little content: in the order in which they became free. */
+    private final FreeList fewRuns;
+
+    /** Runs whose blocks are all free, with more content: in the order in which they became free. */
     private final FreeList cachedRuns;
 
     private final int[] numFreeInRun;
@@ -49,6 +54,7 @@ final class FreeBlocks {
         cached = new FreeList(numBlocks);
         reserved = new FreeList(numBlocks);
         emptyRuns = new FreeList(numRuns);
+        fewRuns = new FreeList(numRuns);
         cachedRuns = new FreeList(numRuns);
         numFreeInRun = new int[numRuns];
         for (int block = numRuns * blocksPerRun; block < numBlocks; block++) {
@@ -81,14 +87,17 @@ final class FreeBlocks {
     int take(int previous, int indexInTile) {
         int block = indexInTile == 0 ? NONE : neighbour(previous);
         if (block == NONE) {
-            boolean hasWholeRun = emptyRuns.size() + cachedRuns.size() > 0;
-            block = hasWholeRun && (indexInTile == 0 || empty.size() == 0) ? beginRun() : next();
+            block = numWholeRuns() > 0 && (indexInTile == 0 || empty.size() == 0) ? beginRun() : next();
         }
         if (block != NONE) {
             remove(block);
             reserveBehind(block, indexInTile);
         }
         return block;
+    }
+
+    private int numWholeRuns() {
+        return emptyRuns.size() + fewRuns.size() + cachedRuns.size();
     }
 
     private int neighbour(int previous) {
@@ -98,7 +107,8 @@ final class FreeBlocks {
 
     /** The first block of a whole run whose content is given up: what follows in a text is lost with what was before. */
     private int beginRun() {
-        int first = (emptyRuns.size() > 0 ? emptyRuns.first() : cachedRuns.first()) * blocksPerRun;
+        FreeList runs = emptyRuns.size() > 0 ? emptyRuns : fewRuns.size() > 0 ? fewRuns : cachedRuns;
+        int first = runs.first() * blocksPerRun;
         for (int block = first + blocksPerRun - 1; block >= first; block--) {
             list(block).remove(block);
             empty.addFirst(block);
@@ -118,7 +128,7 @@ final class FreeBlocks {
         list(block).remove(block);
         int run = block / blocksPerRun;
         if (run < numFreeInRun.length && numFreeInRun[run]-- == blocksPerRun) {
-            (emptyRuns.contains(run) ? emptyRuns : cachedRuns).remove(run);
+            listOfRun(run).remove(run);
         }
     }
 
@@ -174,12 +184,11 @@ final class FreeBlocks {
         if (numCached * FEW > blocksPerRun) {
             cachedRuns.addLast(run);
         } else if (numCached > 0) {
-            cachedRuns.addFirst(run);
+            fewRuns.addLast(run);
         } else {
             emptyRuns.addFirst(run);
-            for (int block = first;
-                    block < first + blocksPerRun;
-                    block++) { // a single block is better taken from elsewhere
+            // A single block is better taken from elsewhere.
+            for (int block = first; block < first + blocksPerRun; block++) {
                 empty.remove(block);
                 empty.addLast(block);
             }
@@ -188,6 +197,13 @@ final class FreeBlocks {
 
     private int endOfRun(int block) {
         return Math.min(numBlocks, (block / blocksPerRun + 1) * blocksPerRun);
+    }
+
+    private FreeList listOfRun(int run) {
+        if (emptyRuns.contains(run)) {
+            return emptyRuns;
+        }
+        return fewRuns.contains(run) ? fewRuns : cachedRuns;
     }
 
     private FreeList list(int block) {
@@ -232,25 +248,29 @@ final class FreeBlocks {
         for (int run = 0; run < numFreeInRun.length; run++) {
             int numFree = 0;
             int numEmpty = 0;
+            int numCached = 0;
             for (int block = run * blocksPerRun; block < (run + 1) * blocksPerRun; block++) {
                 numFree += free[block];
                 numEmpty += empty.contains(block) ? 1 : 0;
+                numCached += cached.contains(block) ? 1 : 0;
             }
             boolean isWhole = numFree == blocksPerRun;
             boolean isEmpty = numEmpty == blocksPerRun;
+            boolean hasFew = numCached > 0 && numCached * FEW <= blocksPerRun;
             numWhole += isWhole ? 1 : 0;
             if (numFree != numFreeInRun[run]
                     || emptyRuns.contains(run) != isEmpty
-                    || cachedRuns.contains(run) != (isWhole && !isEmpty)) {
+                    || fewRuns.contains(run) != (isWhole && hasFew)
+                    || cachedRuns.contains(run) != (isWhole && !isEmpty && !hasFew)) {
                 throw new IllegalStateException("run " + run + " has " + numFree + " free blocks, its count says "
-                        + numFreeInRun[run] + ", and " + numEmpty + " empty ones; it is "
+                        + numFreeInRun[run] + ", " + numEmpty + " are empty and " + numCached + " cached; it is "
                         + (emptyRuns.contains(run) ? "" : "not ") + "listed as empty, "
+                        + (fewRuns.contains(run) ? "" : "not ") + "as one of few, "
                         + (cachedRuns.contains(run) ? "" : "not ") + "as cached");
             }
         }
-        if (numWhole != emptyRuns.size() + cachedRuns.size()) {
-            throw new IllegalStateException(numWhole + " runs are wholly free, the lists count " + emptyRuns.size()
-                    + " empty and " + cachedRuns.size() + " cached");
+        if (numWhole != numWholeRuns()) {
+            throw new IllegalStateException(numWhole + " runs are wholly free, the lists count " + numWholeRuns());
         }
     }
 }

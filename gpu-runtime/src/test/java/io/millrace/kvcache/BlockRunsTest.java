@@ -214,4 +214,17 @@ class BlockRunsTest {
         assertEquals(4 * BLOCK_SIZE, blocks.numCachedTokens(a, a.length, SALT));
         assertEquals(0, blocks.numCachedTokens(b, b.length, SALT));
     }
+
+    @Test
+    void ofRunsOfLittleContentTheLeastRecentlyUsedIsForgottenFirst() {
+        BlockManager blocks = blocks(3 * RUN);
+        int[][] texts = {tokens(0, BLOCK_SIZE + 1), tokens(100, BLOCK_SIZE + 1), tokens(200, BLOCK_SIZE + 1)};
+        for (int[] text : texts) {
+            blocks.free(compute(blocks, Arrays.copyOf(text, BLOCK_SIZE), 0));
+        }
+        compute(blocks, tokens(300, RUN * BLOCK_SIZE), 0);
+        assertEquals(0, blocks.numCachedTokens(texts[0], texts[0].length, SALT));
+        assertEquals(BLOCK_SIZE, blocks.numCachedTokens(texts[1], texts[1].length, SALT));
+        assertEquals(BLOCK_SIZE, blocks.numCachedTokens(texts[2], texts[2].length, SALT));
+    }
 }

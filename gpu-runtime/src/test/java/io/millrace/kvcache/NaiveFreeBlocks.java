@@ -13,6 +13,7 @@ final class NaiveFreeBlocks {
     private final List<Integer> cached = new ArrayList<>();
     private final List<Integer> reserved = new ArrayList<>();
     private final List<Integer> emptyRuns = new ArrayList<>();
+    private final List<Integer> fewRuns = new ArrayList<>();
     private final List<Integer> cachedRuns = new ArrayList<>();
 
     NaiveFreeBlocks(int numBlocks, int blocksPerRun) {
@@ -45,8 +46,8 @@ final class NaiveFreeBlocks {
         int block;
         if (indexInTile > 0 && isEmptyNeighbour(previous + 1)) {
             block = previous + 1;
-        } else if (!(emptyRuns.isEmpty() && cachedRuns.isEmpty()) && (indexInTile == 0 || empty.isEmpty())) {
-            List<Integer> run = run((emptyRuns.isEmpty() ? cachedRuns : emptyRuns).get(0));
+        } else if (!wholeRuns().isEmpty() && (indexInTile == 0 || empty.isEmpty())) {
+            List<Integer> run = run(wholeRuns().get(0));
             cached.removeAll(run);
             empty.removeAll(run);
             empty.addAll(0, run);
@@ -57,6 +58,13 @@ final class NaiveFreeBlocks {
         remove(block);
         reserveBehind(block, index);
         return block;
+    }
+
+    private List<Integer> wholeRuns() {
+        List<Integer> runs = new ArrayList<>(emptyRuns);
+        runs.addAll(fewRuns);
+        runs.addAll(cachedRuns);
+        return runs;
     }
 
     private boolean isEmptyNeighbour(Integer block) {
@@ -84,6 +92,7 @@ final class NaiveFreeBlocks {
         cached.remove(block);
         reserved.remove(block);
         emptyRuns.remove((Integer) (block / blocksPerRun));
+        fewRuns.remove((Integer) (block / blocksPerRun));
         cachedRuns.remove((Integer) (block / blocksPerRun));
     }
 
@@ -108,7 +117,7 @@ final class NaiveFreeBlocks {
         if ((number + 1) * blocksPerRun <= numBlocks && run(number).stream().allMatch(this::contains)) {
             int numCached = (int) run(number).stream().filter(cached::contains).count();
             if (numCached > 0) {
-                cachedRuns.add(numCached * 4 > blocksPerRun ? cachedRuns.size() : 0, number);
+                (numCached * 4 > blocksPerRun ? cachedRuns : fewRuns).add(number);
             } else {
                 emptyRuns.add(0, number);
                 empty.removeAll(run(number));
