@@ -17,6 +17,7 @@ import org.slf4j.LoggerFactory;
  */
 final class ComputeThreads {
     private static final Logger LOG = LoggerFactory.getLogger(ComputeThreads.class);
+
     /** At the end of a phase. */
     private static final long SPIN_NANOS = 50_000;
 
@@ -24,8 +25,8 @@ final class ComputeThreads {
     private static final long YIELD_NANOS = 1_000_000;
 
     /**
-     * A worker that has not begun by then waits for the core of another one, while the thread that waits for both keeps a core busy:
-     * the operating system sees no better way to put three threads on two cores. Asleep, that thread leaves its core to the worker.
+     * Where workers take all cores: one that has not begun by then may be waiting for the core of another one, while the thread
+     * that waits for both keeps a core busy. Asleep, that thread leaves its core to the worker.
      */
     private static final long GIVE_WAY_NANOS = 20_000;
 
@@ -38,6 +39,7 @@ final class ComputeThreads {
     private final Worker[] workers;
     private final long spinNanos;
     private final long idleSpinNanos;
+    private final long giveWayNanos; // of a thread that waits while a worker has not begun
     private Job tail;
 
     /** What a crew runs. */
@@ -79,10 +81,12 @@ final class ComputeThreads {
 
     private ComputeThreads(int numThreads) {
         // Spinning helps only where every worker has a core of its own.
-        boolean haveCores = numThreads <= Runtime.getRuntime().availableProcessors();
+        int numCores = Runtime.getRuntime().availableProcessors();
+        boolean haveCores = numThreads <= numCores;
         spinNanos = haveCores ? SPIN_NANOS : 0;
         idleSpinNanos = haveCores ? IDLE_SPIN_NANOS : 0;
-        tail = new Job(null, numThreads);
+        giveWayNanos = numThreads >= numCores ? GIVE_WAY_NANOS : YIELD_NANOS;
+        tail = new Job(null, numThreads, giveWayNanos);
         workers = new Worker[numThreads];
         for (int i = 0; i < numThreads; i++) {
             workers[i] = new Worker(i, tail);
@@ -98,7 +102,7 @@ final class ComputeThreads {
 
     /** Queues a program; the returned job is awaited by one thread. */
     Job submit(Program program) {
-        Job job = new Job(program, workers.length);
+        Job job = new Job(program, workers.length, giveWayNanos);
         synchronized (this) {
             tail.next = job;
             tail = job;
@@ -141,6 +145,8 @@ final class ComputeThreads {
     /** A submitted program on its way through the workers. */
     static final class Job {
         private final Program program;
+        private final long giveWayNanos;
+
         /** The current phase in the upper half, its next task in the lower. */
         private final AtomicLong phaseAndTask = new AtomicLong();
 
@@ -151,8 +157,9 @@ final class ComputeThreads {
         private volatile Job next;
         private volatile Thread awaiter;
 
-        private Job(Program program, int numWorkers) {
+        private Job(Program program, int numWorkers, long giveWayNanos) {
             this.program = program;
+            this.giveWayNanos = giveWayNanos;
             this.numRunning = new AtomicInteger(numWorkers);
             this.numToBegin = new AtomicInteger(numWorkers);
         }
@@ -163,7 +170,7 @@ final class ComputeThreads {
             boolean wasInterrupted = false;
             long begun = System.nanoTime();
             long waited = 0;
-            while (numRunning.get() > 0 && waited < (numToBegin.get() > 0 ? GIVE_WAY_NANOS : YIELD_NANOS)) {
+            while (numRunning.get() > 0 && waited < (numToBegin.get() > 0 ? giveWayNanos : YIELD_NANOS)) {
                 Thread.yield();
                 waited = System.nanoTime() - begun;
             }
