@@ -13,7 +13,7 @@ import org.slf4j.LoggerFactory;
  * How many tokens to propose for each sequence: the number for which {@link SpeculationCost} promises the most, given the
  * sequence's own acceptance rate and what drafting and verifying cost at this batch by {@link StepCosts}; none where that
  * is no faster than plain steps. A proposer that knows its guesses' chances is told instead which chance is worth verifying:
- * a token that takes c of a plain step must come true more often than in c of the cases. Now and then it looks again at what it
+ * a token that takes c of a plain step must come true in more than twice c of the cases. Now and then it looks again at what it
  * does not do: a plain step while it speculates, a few proposals while it does not.
  *
  * <p>Goes by the clock, so how many tokens are proposed may differ from run to run. Under the coupled rule no output
@@ -37,7 +37,10 @@ final class DraftLengths {
     /** Chances below are not told apart from nothing: of all ways to match, the luckiest is taken. */
     private static final double MIN_CHANCE = 0.3;
 
-    /** Where only surer guesses would pay, they gain some percent at best and lose as much where their chances are overestimated. */
+    /**
+     * Where only surer guesses would pay, they gain some percent at best and lose as much where their chances are
+     * overestimated. Not below what is asked of a batch size whose cost is not known, or that would never be tried.
+     */
     private static final double MAX_CHANCE = 0.8;
 
     private static final int PLAIN_INTERVAL = 64;

@@ -2,8 +2,9 @@ package io.millrace.speculation;
 
 /**
  * How often a lookup's guesses come true, by kind: how long the text before them matches, before how long a filling, and which
- * share of the places that match agree on the token. Begins at that share and follows what was accepted, so that a text in which equal beginnings go on
- * differently stops being guessed at. What is refused for too small a chance slowly returns to the share, and is tried again.
+ * share of the places that match agree on the token. Begins at that share and follows what was accepted, so that a text in
+ * which equal beginnings go on differently stops being guessed at. A kind that would have been guessed, but for too small a
+ * chance, slowly returns to the share, and is tried again.
  */
 final class GuessChances {
     private static final int MAX_MATCH_LENGTH = 4;

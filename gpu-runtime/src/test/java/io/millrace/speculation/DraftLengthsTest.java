@@ -125,6 +125,27 @@ class DraftLengthsTest {
     }
 
     @Test
+    void asksForThreeTenthsHoweverCheapVerifyingIs() {
+        run(sequences(1), 3, 1000, 10, 1);
+        lengths.costs().observeStep(0, 0, 1000, 10_000); // a prompt's token costs 10
+        assertEquals(0.3, lengths.chooseChance(1, chosen), 1e-9);
+        assertEquals(MAX_DRAFT_TOKENS, chosen[0]);
+    }
+
+    @Test
+    void asksForNothingWhereOnlySurerGuessesThanEightTenthsWouldPay() {
+        for (int i = 0; i < 3; i++) {
+            lengths.costs().observeStep(1, 0, 0, 1000);
+        }
+        for (int i = 0; i < 10; i++) {
+            lengths.costs().observeStep(1, 2, 0, 1000 + 2 * 450); // asks for 0.9
+        }
+        lengths.chooseChance(1, chosen);
+        assertEquals(0, chosen[0]);
+        assertTrue(lengths.isOff());
+    }
+
+    @Test
     void asksForNothingWhereVerifyingCostsAsMuchAsDrawing() {
         for (int i = 0; i < 3; i++) {
             lengths.costs().observeStep(64, 0, 0, 64_000);
