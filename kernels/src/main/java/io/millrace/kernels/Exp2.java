@@ -1,11 +1,10 @@
 package io.millrace.kernels;
 
 /**
- * 2^x by range reduction to [-1/2, 1/2] and a polynomial of fused multiply-adds; relative error below 1e-7. The library's
- * own exponentials differ between interpreter and compiler, this one does not. Results below 2^-126 are 0.
+ * 2^x by range reduction to [-1/2, 1/2] and a polynomial of fused multiply-adds; relative error below 1e-7. Java's own
+ * exponentials differ between interpreter and compiler, this one does not. Results below 2^-126 are 0.
  */
 final class Exp2 {
-    static final float LOG2_E = 1.442695040888963407f;
     static final float LOWEST = -127f;
     static final float HIGHEST = 127f;
     /** See {@link Bfloat16#SMALLEST}; 2^x of anything lower counts as 0. */
@@ -41,9 +40,9 @@ final class Exp2 {
     }
 
     /**
-     * 2^x of x at most {@link Kernels#SLACK} as a bfloat16 (ties away from 0), with a polynomial as short as that allows; below 2^-48, 0. No
-     * step more than needed: the vector twin outgrows what C2 inlines. NaN stays NaN, since the lower bits of those that
-     * arithmetic on bfloat16 numbers makes are 0.
+     * 2^x of x at most {@link Kernels#SLACK} as a bfloat16 (ties away from 0), with a polynomial as short as that allows;
+     * below 2^-48, 0. No step more than needed: the vector twin outgrows what C2 inlines. NaN stays NaN, since the lower
+     * bits of those that arithmetic on bfloat16 numbers makes are 0.
      */
     static float toBfloat16(float x) {
         if (x < LOWEST_FACTOR) {

@@ -1,5 +1,7 @@
 package io.millrace.kernels;
 
+import java.util.Arrays;
+
 /** The plain twin: says what each kernel computes, and runs where the Vector API is absent. */
 public final class ScalarKernels implements Kernels {
 
@@ -11,7 +13,7 @@ public final class ScalarKernels implements Kernels {
     @Override
     public void rmsNorm(float[] x, int xOffset, float[] weight, float eps, float[] out, int outOffset, int count) {
         float[] lanes = SCRATCH.get();
-        java.util.Arrays.fill(lanes, 0f);
+        Arrays.fill(lanes, 0f);
         for (int i = 0; i < count; i++) {
             float value = x[xOffset + i];
             lanes[i % LANES] = Math.fma(value, value, lanes[i % LANES]);
@@ -149,24 +151,28 @@ public final class ScalarKernels implements Kernels {
             float[] factors) {
         for (int i = 0; i < numRows; i++) {
             int r = firstRow + i;
-            int at = scoresOffset + i * scoresStride;
-            factors[r] = raiseMaximum(scores, at, r, counts[r], SLACK, maxima);
-            for (int p = 0; p < TILE_SIZE; p++) {
-                scores[at + p] = p < counts[r] ? Exp2.toBfloat16(scores[at + p] - maxima[r]) : 0f;
-            }
-            addToLanes(scores, at, r, factors[r], sums);
+            foldRowToBfloat16(scores, scoresOffset + i * scoresStride, r, counts[r], maxima, sums, factors);
         }
     }
 
     @Override
     public void foldTilesToBfloat16(
             float[] scores, int numTiles, int firstRow, int numRows, float[] maxima, float[] sums, float[][] factors) {
-        int[] counts = new int[firstRow + numRows];
-        java.util.Arrays.fill(counts, TILE_SIZE);
-        int width = numTiles * TILE_SIZE;
         for (int t = 0; t < numTiles; t++) {
-            foldScoresToBfloat16(scores, t * TILE_SIZE, width, firstRow, numRows, counts, maxima, sums, factors[t]);
+            for (int i = 0; i < numRows; i++) {
+                int at = (i * numTiles + t) * TILE_SIZE;
+                foldRowToBfloat16(scores, at, firstRow + i, TILE_SIZE, maxima, sums, factors[t]);
+            }
         }
+    }
+
+    private static void foldRowToBfloat16(
+            float[] scores, int at, int row, int count, float[] maxima, float[] sums, float[] factors) {
+        factors[row] = raiseMaximum(scores, at, row, count, SLACK, maxima);
+        for (int p = 0; p < TILE_SIZE; p++) {
+            scores[at + p] = p < count ? Exp2.toBfloat16(scores[at + p] - maxima[row]) : 0f;
+        }
+        addToLanes(scores, at, row, factors[row], sums);
     }
 
     @Override

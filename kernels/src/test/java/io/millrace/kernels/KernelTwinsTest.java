@@ -132,14 +132,20 @@ class KernelTwinsTest {
             scores[p] = -0.83f * p;
         }
         for (Kernels kernels : new Kernels[] {scalar, vector}) {
-            float[] weights = scores.clone();
-            kernels.foldScoresToBfloat16(
-                    weights, 0, 64, 0, 1, new int[] {60}, new float[] {-9}, new float[Kernels.LANES], new float[1]);
-            for (int p = 0; p < weights.length; p++) {
-                double exact = Math.pow(2, scores[p]);
-                float expected = p >= 60 || scores[p] < -48 ? 0f : Bfloat16.widen(Bfloat16.round((float) exact));
-                assertEquals(expected, weights[p], expected * 0x1p-7, "position " + p);
-                assertEquals(0, Float.floatToRawIntBits(weights[p]) & 0xffff, "position " + p);
+            for (float before : new float[] {-9, -7.5f}) {
+                float[] weights = scores.clone();
+                float[] maxima = {before};
+                float[] sums = new float[Kernels.LANES];
+                kernels.foldScoresToBfloat16(weights, 0, 64, 0, 1, new int[] {60}, maxima, sums, new float[1]);
+                float maximum = before < -Kernels.SLACK ? 0 : before;
+                assertEquals(maximum, maxima[0], 0f);
+                for (int p = 0; p < weights.length; p++) {
+                    float power = scores[p] - maximum;
+                    double exact = Math.pow(2, power);
+                    float expected = p >= 60 || power < -48 ? 0f : Bfloat16.widen(Bfloat16.round((float) exact));
+                    assertEquals(expected, weights[p], expected * 0x1p-7, "position " + p + " from " + before);
+                    assertEquals(0, Float.floatToRawIntBits(weights[p]) & 0xffff, "position " + p);
+                }
             }
         }
     }

@@ -10,9 +10,9 @@ import io.millrace.kernels.Kernels;
 /**
  * The two products of attention as the matrix library computes them: bfloat16 queries with keys, [rows][head dim] × [head
  * dim][one, two or four tiles], and weights of one tile with values, [rows][tile] × [tile][head dim], added to the rows'
- * accumulators. Usable only where they give exactly the bits of {@link Kernels}, which is tried when a model is loaded: AVX-512's VDPBF16PS adds the odd product of a pair, then
- * the even one, each rounded, and the kernels do as it does. Other instructions (AMX) add in another order; there the
- * kernels do all the work. Thread-safe after the probe.
+ * accumulators. Usable only where they give exactly the bits of {@link Kernels}, which is tried when a model is loaded:
+ * AVX-512's VDPBF16PS adds the odd product of a pair, then the even one, each rounded, and the kernels do as it does. Other
+ * instructions (AMX) add in another order; there the kernels do all the work. Thread-safe after the probe.
  */
 final class AttentionShapes implements AutoCloseable {
     private final int headDim;

@@ -21,7 +21,7 @@ final class AttentionThread implements AutoCloseable {
     private final int headDim;
     private final int numKvHeads;
     private final int groupSize;
-    private final int queryKeyValueWidth;
+    private final int queryWidth;
     private final float[] queries;
     private final float[] scores;
     private final float[] maxima;
@@ -46,14 +46,14 @@ final class AttentionThread implements AutoCloseable {
             int headDim,
             int numKvHeads,
             int groupSize,
-            int queryKeyValueWidth) {
+            int queryWidth) {
         this.kernels = kernels;
         this.pool = pool;
         this.state = state;
         this.headDim = headDim;
         this.numKvHeads = numKvHeads;
         this.groupSize = groupSize;
-        this.queryKeyValueWidth = queryKeyValueWidth;
+        this.queryWidth = queryWidth;
         int rows = maxTokensPerPiece * groupSize;
         queries = new float[rows * headDim];
         scores = new float[Math.max(rows * Kernels.TILE_SIZE, CHUNK_ELEMENTS)];
@@ -72,7 +72,7 @@ final class AttentionThread implements AutoCloseable {
     /**
      * Runs neighbouring units of a level: a unit is one piece for one KV head.
      *
-     * @param queryKeyValues [tokens][width]: rotated queries, scaled by log2(e) / sqrt(headDim), stand first in a row
+     * @param allQueries [tokens][query heads × head dim], rotated and scaled by log2(e) / sqrt(headDim)
      * @param positions of the batch's tokens
      * @param output receives [the plan's rows][query heads × head dim] where the piece ends the folds
      */
@@ -82,21 +82,14 @@ final class AttentionThread implements AutoCloseable {
             int firstUnit,
             int endUnit,
             int layer,
-            float[] queryKeyValues,
+            float[] allQueries,
             int[] positions,
             ActivationBuffer output) {
         for (int unit = firstUnit; unit < endUnit; unit++) {
             if (unit + 1 < endUnit && pool.isPaired()) {
                 readAhead(plan, plan.piece(level, (unit + 1) / numKvHeads), layer, (unit + 1) % numKvHeads);
             }
-            run(
-                    plan,
-                    plan.piece(level, unit / numKvHeads),
-                    layer,
-                    unit % numKvHeads,
-                    queryKeyValues,
-                    positions,
-                    output);
+            run(plan, plan.piece(level, unit / numKvHeads), layer, unit % numKvHeads, allQueries, positions, output);
         }
     }
 
@@ -119,12 +112,12 @@ final class AttentionThread implements AutoCloseable {
             int piece,
             int layer,
             int kvHead,
-            float[] queryKeyValues,
+            float[] allQueries,
             int[] positions,
             ActivationBuffer output) {
         int numTokens = plan.numTokens(piece);
         int head = kvHead * groupSize;
-        gather(plan, piece, numTokens, head, queryKeyValues, positions);
+        gather(plan, piece, numTokens, head, allQueries, positions);
         int[] table = plan.blockTable(piece);
         if (products != null && numTokens * groupSize >= AttentionProducts.MIN_ROWS) {
             products.putQueries(queries, numTokens * groupSize);
@@ -144,14 +137,12 @@ final class AttentionThread implements AutoCloseable {
         }
     }
 
-    private void gather(
-            AttentionPlan plan, int piece, int numTokens, int head, float[] queryKeyValues, int[] positions) {
+    private void gather(AttentionPlan plan, int piece, int numTokens, int head, float[] allQueries, int[] positions) {
         int rowElements = groupSize * headDim;
         for (int i = 0; i < numTokens; i++) {
             int token = plan.token(piece, i);
             limits[i] = positions[token] + 1;
-            System.arraycopy(
-                    queryKeyValues, token * queryKeyValueWidth + head * headDim, queries, i * rowElements, rowElements);
+            System.arraycopy(allQueries, token * queryWidth + head * headDim, queries, i * rowElements, rowElements);
         }
         if (plan.firstTile(piece) == 0) {
             int rows = numTokens * groupSize;

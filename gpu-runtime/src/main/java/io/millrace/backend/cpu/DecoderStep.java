@@ -2,6 +2,7 @@ package io.millrace.backend.cpu;
 
 import io.millrace.backend.BatchInput;
 import io.millrace.backend.LogitsRow;
+import io.millrace.engine.InvalidConfigException;
 import io.millrace.kernels.Kernels;
 import io.millrace.model.ModelSpec;
 import io.millrace.sampling.TokenLogprobs;
@@ -87,6 +88,7 @@ final class DecoderStep implements AutoCloseable {
         int attendedWidth = spec.numQueryHeads() * spec.headDim();
         int sliceRows = Math.min(MAX_SLICE_ROWS, maxNumBatchedTokens);
         NumberFormat format = weights.format();
+        checkBufferSizes(spec, format, maxNumBatchedTokens);
         NumberFormat wide = NumberFormat.FLOAT32;
         this.maxFullSliceRows = weights.rowCounts().mostWithoutPadding(MAX_SLICE_ROWS);
         this.residual = new ActivationBuffer(maxNumBatchedTokens, spec.hiddenSize(), wide, kernels);
@@ -98,6 +100,26 @@ final class DecoderStep implements AutoCloseable {
         long fittingRows = Math.max(RowCounts.ANCHOR, MAX_LOGITS_BYTES / (4L * spec.vocabSize()));
         this.maxLogitsRows = (int) Math.min(sliceRows, fittingRows);
         this.logits = new float[Math.multiplyExact(maxLogitsRows, spec.vocabSize())];
+    }
+
+    /** Buffers outside of the Java heap hold up to 2 GiB each, the rows included that others are rounded up to. */
+    private static void checkBufferSizes(ModelSpec spec, NumberFormat format, int maxNumBatchedTokens) {
+        int attendedWidth = spec.numQueryHeads() * spec.headDim();
+        long bytesOfToken = Math.max(4L * spec.hiddenSize(), (long) format.bytes() * attendedWidth);
+        long maxTokens = Integer.MAX_VALUE / bytesOfToken - RowCounts.LARGEST;
+        long bytesOfSliceRow = 4L * DecoderWeights.queryKeyValueWidth(spec);
+        long maxSliceRows = Integer.MAX_VALUE / bytesOfSliceRow - RowCounts.LARGEST;
+        if (maxSliceRows < MAX_SLICE_ROWS) {
+            maxTokens = Math.min(maxTokens, maxSliceRows);
+        }
+        if (maxNumBatchedTokens > maxTokens) {
+            throw new InvalidConfigException(
+                    "--max-num-batched-tokens",
+                    maxNumBatchedTokens,
+                    "a step's residual stream, queries, keys and values must fit buffers of 2 GiB: at most " + maxTokens
+                            + " tokens of this model",
+                    "lower it");
+        }
     }
 
     void begin(BatchInput batch) {
@@ -134,7 +156,7 @@ final class DecoderStep implements AutoCloseable {
         return isLastOfFew(layer) ? wantedPlan : plan;
     }
 
-    /** Rows of a logits row's token in the residual stream after the last layer. */
+    /** The row of a logits row's token in the residual stream after the last layer. */
     int residualRow(int logitsRow) {
         return wantedRows.rowOfLogits(logitsRow);
     }

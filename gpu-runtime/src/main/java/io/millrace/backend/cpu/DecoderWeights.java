@@ -88,7 +88,7 @@ final class DecoderWeights implements AutoCloseable {
         String refused = weights.shapes.refusedRowCounts();
         if (!refused.isEmpty()) {
             LOG.info(
-                    "row counts whose bits differ from those of {} rows, and which are rounded up instead: {}",
+                    "row counts whose bits differ from those of {} rows, rounded up instead for all products: {}",
                     RowCounts.ANCHOR,
                     refused);
         }

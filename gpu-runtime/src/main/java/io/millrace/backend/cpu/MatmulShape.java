@@ -21,6 +21,7 @@ import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_desc_query_md;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_destroy;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_query_scratchpad_md;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_query_weights_md;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_success;
 
 import org.bytedeco.dnnl.dnnl_memory_desc;
 import org.bytedeco.dnnl.dnnl_post_ops;
@@ -84,11 +85,14 @@ final class MatmulShape implements AutoCloseable {
         this.resultStride = resultStride;
         this.hasBias = hasBias;
         dnnl_memory_desc any = OneDnn.matrixOfLayout(depth, width, format.dataType(), layoutTag);
-        dnnl_primitive_desc descriptor = describe(RowCounts.ANCHOR, any);
-        packedLayout = cloneOf(dnnl_primitive_desc_query_md(descriptor, dnnl_query_weights_md, 0));
-        packedBytes = dnnl_memory_desc_get_size(packedLayout);
-        dnnl_primitive_desc_destroy(descriptor);
-        dnnl_memory_desc_destroy(any);
+        try {
+            dnnl_primitive_desc descriptor = describe(RowCounts.ANCHOR, any);
+            packedLayout = cloneOf(dnnl_primitive_desc_query_md(descriptor, dnnl_query_weights_md, 0));
+            packedBytes = dnnl_memory_desc_get_size(packedLayout);
+            dnnl_primitive_desc_destroy(descriptor);
+        } finally {
+            dnnl_memory_desc_destroy(any);
+        }
     }
 
     int depth() {
@@ -160,9 +164,12 @@ final class MatmulShape implements AutoCloseable {
         if (primitives[candidate] == null) {
             dnnl_primitive_desc descriptor = describe(RowCounts.CANDIDATES[candidate], packedLayout);
             dnnl_primitive primitive = new dnnl_primitive();
-            OneDnn.check(dnnl_primitive_create(primitive, descriptor), "create the product " + this);
-            scratchpads[candidate] = cloneOf(dnnl_primitive_desc_query_md(descriptor, dnnl_query_scratchpad_md, 0));
-            dnnl_primitive_desc_destroy(descriptor);
+            try {
+                OneDnn.check(dnnl_primitive_create(primitive, descriptor), "create the product " + this);
+                scratchpads[candidate] = cloneOf(dnnl_primitive_desc_query_md(descriptor, dnnl_query_scratchpad_md, 0));
+            } finally {
+                dnnl_primitive_desc_destroy(descriptor);
+            }
             primitives[candidate] = primitive;
         }
         return primitives[candidate];
@@ -174,38 +181,57 @@ final class MatmulShape implements AutoCloseable {
     }
 
     private dnnl_primitive_desc describe(int numRows, dnnl_memory_desc weights) {
+        dnnl_primitive_attr attributes = attributes(numRows);
         dnnl_memory_desc source = OneDnn.matrix(numRows, depth, format.dataType(), rowStride, 1);
         dnnl_memory_desc bias = hasBias ? biasLayout() : null;
         dnnl_memory_desc destination = resultLayout(numRows);
-        dnnl_primitive_attr attributes = attributes(numRows);
         dnnl_primitive_desc descriptor = new dnnl_primitive_desc();
         int status = dnnl_matmul_primitive_desc_create(
                 descriptor, OneDnn.engine(), source, weights, bias, destination, attributes);
-        OneDnn.check(status, "describe the product " + this + " for " + numRows + " rows");
         dnnl_primitive_attr_destroy(attributes);
         dnnl_memory_desc_destroy(source);
         dnnl_memory_desc_destroy(destination);
         if (hasBias) {
             dnnl_memory_desc_destroy(bias);
         }
+        OneDnn.check(status, "describe the product " + this + " for " + numRows + " rows");
         return descriptor;
     }
 
     private dnnl_primitive_attr attributes(int numRows) {
         dnnl_primitive_attr attributes = OneDnn.newAttributes();
         dnnl_post_ops last = new dnnl_post_ops();
-        OneDnn.check(dnnl_post_ops_create(last), "create the end of a product");
-        if (end == ProductEnd.ADD) {
-            OneDnn.check(dnnl_post_ops_append_sum(last, 1f, 0, dnnl_f32), "end a product by a sum");
-        } else if (end == ProductEnd.GATE) {
-            dnnl_memory_desc tile = tileLayout(numRows);
-            OneDnn.check(dnnl_post_ops_append_eltwise(last, dnnl_eltwise_swish, 1f, 0f), "end a product by silu");
-            OneDnn.check(dnnl_post_ops_append_binary(last, dnnl_binary_mul, tile), "end a product by another");
-            dnnl_memory_desc_destroy(tile);
+        int status = dnnl_post_ops_create(last);
+        if (status == dnnl_success) {
+            status = appendEnd(last, numRows);
+            if (status == dnnl_success) {
+                status = dnnl_primitive_attr_set_post_ops(attributes, last);
+            }
+            dnnl_post_ops_destroy(last);
         }
-        OneDnn.check(dnnl_primitive_attr_set_post_ops(attributes, last), "set the end of a product");
-        dnnl_post_ops_destroy(last);
+        if (status != dnnl_success) {
+            dnnl_primitive_attr_destroy(attributes);
+        }
+        OneDnn.check(status, "set what ends the product " + this);
         return attributes;
+    }
+
+    /** Returns the library's status. */
+    private int appendEnd(dnnl_post_ops last, int numRows) {
+        if (end == ProductEnd.STORE) {
+            return dnnl_success;
+        }
+        if (end == ProductEnd.ADD) {
+            return dnnl_post_ops_append_sum(last, 1f, 0, dnnl_f32);
+        }
+        int status = dnnl_post_ops_append_eltwise(last, dnnl_eltwise_swish, 1f, 0f);
+        if (status != dnnl_success) {
+            return status;
+        }
+        dnnl_memory_desc tile = tileLayout(numRows);
+        status = dnnl_post_ops_append_binary(last, dnnl_binary_mul, tile);
+        dnnl_memory_desc_destroy(tile);
+        return status;
     }
 
     private static dnnl_memory_desc cloneOf(dnnl_memory_desc original) {
@@ -227,6 +253,7 @@ final class MatmulShape implements AutoCloseable {
 
     @Override
     public String toString() {
-        return depth + "x" + width + " " + format.optionName() + (end == ProductEnd.STORE ? "" : " " + end);
+        return depth + "x" + width + " " + format.optionName() + (end == ProductEnd.STORE ? "" : " " + end)
+                + " (result stride " + resultStride + (hasBias ? ", with bias)" : ")");
     }
 }

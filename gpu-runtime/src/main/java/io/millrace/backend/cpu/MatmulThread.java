@@ -84,8 +84,8 @@ final class MatmulThread implements AutoCloseable {
             int targetColumn) {
         MatmulShape shape = panel.shape();
         if (target.width() != shape.resultStride() || target.format() != shape.resultFormat()) {
-            throw new IllegalArgumentException("rows of " + target.width() + " " + target.format()
-                    + " elements cannot take the product " + shape + " a stride of " + shape.resultStride() + " apart");
+            throw new IllegalArgumentException(
+                    "rows of " + target.width() + " " + target.format() + " elements cannot take the product " + shape);
         }
         call(source, candidate, panel)
                 .run(pointer(source, firstRow, 0), panel, pointer(target, targetRow, targetColumn), stream);

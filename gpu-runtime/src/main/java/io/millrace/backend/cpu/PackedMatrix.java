@@ -61,14 +61,6 @@ final class PackedMatrix implements AutoCloseable {
         return Math.min(width, maxPanelWidth / PANEL_GRANULE * PANEL_GRANULE);
     }
 
-    int depth() {
-        return depth;
-    }
-
-    int width() {
-        return width;
-    }
-
     int numPanels() {
         return panels.length;
     }

@@ -3,12 +3,13 @@ package io.millrace.backend.cpu;
 import io.millrace.kernels.Bfloat16;
 import io.millrace.kernels.Kernels;
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import java.util.Random;
 
 /**
  * Finds the row counts of a shape whose rows come out with the anchor's bits: the same random rows, at several places and
- * among other companions, at every candidate count against the anchor count, with what ends their products. The library's own choice of kernels per
- * row count cannot be trusted to keep a row's bits.
+ * among other companions, at every candidate count against the anchor count, with what ends their products. The library's
+ * own choice of kernels per row count cannot be trusted to keep a row's bits.
  */
 final class RowProbe {
     private final Kernels kernels;
@@ -57,8 +58,15 @@ final class RowProbe {
         return (place * (2 * shift + 1) + 11 * shift) % RowCounts.ANCHOR;
     }
 
-    /** A random panel, random rows, and for each of these what its product meets at its end. */
-    private static final class Trial implements AutoCloseable {
+    /**
+     * A random panel, random rows, and for each of these what its product meets at its end. Results that are rounded to
+     * bfloat16 hardly show the order of a sum; so the second half of some columns is the first one's negative, and the
+     * second half of some rows is the first one again: of these the exact product is 0, and what comes out is rounding
+     * errors alone. A few other rows are so large that a gate's silu is saturated.
+     */
+    static final class Trial implements AutoCloseable {
+        private static final float SATURATING = 50f;
+
         private final MatmulShape shape;
         private final MatmulThread thread;
         private final NativeArena arena;
@@ -72,22 +80,61 @@ final class RowProbe {
         Trial(MatmulShape shape, Kernels kernels) {
             Random random = new Random(shape.depth() * 31L + shape.width());
             this.shape = shape;
-            this.thread =
-                    new MatmulThread(shape.end() == ProductEnd.GATE ? RowCounts.LARGEST * shape.resultStride() : 1);
-            this.arena = new NativeArena(shape.packedBytes());
-            this.panel = randomPanel(random);
-            this.source = new ActivationBuffer(RowCounts.LARGEST, shape.depth(), shape.format(), kernels);
-            this.target = new ActivationBuffer(RowCounts.LARGEST, shape.resultStride(), shape.resultFormat(), kernels);
-            this.rows = gaussian(random, shape.depth());
-            this.met = gaussian(random, shape.width());
+            this.rows = randomRows(random);
+            this.met = new float[RowCounts.ANCHOR][shape.width()];
+            for (float[] row : met) {
+                fill(row, random, 1f);
+            }
             this.halfScratch = new short[Math.max(shape.depth(), shape.width())];
+            try {
+                this.thread =
+                        new MatmulThread(shape.end() == ProductEnd.GATE ? RowCounts.LARGEST * shape.resultStride() : 1);
+                this.arena = new NativeArena(shape.packedBytes());
+                this.panel = randomPanel(random);
+                this.source = new ActivationBuffer(RowCounts.LARGEST, shape.depth(), shape.format(), kernels);
+                this.target =
+                        new ActivationBuffer(RowCounts.LARGEST, shape.resultStride(), shape.resultFormat(), kernels);
+            } catch (RuntimeException | Error e) {
+                close();
+                throw e;
+            }
         }
 
-        private static float[][] gaussian(Random random, int width) {
-            float[][] values = new float[RowCounts.ANCHOR][width];
-            for (float[] row : values) {
-                for (int i = 0; i < row.length; i++) {
-                    row[i] = (float) random.nextGaussian();
+        /** Whether the exact products of a row with columns of {@link #isOpposed} are 0. */
+        static boolean isRepeated(int row) {
+            return row % 2 == 0;
+        }
+
+        /** Whether the exact products of a column with rows of {@link #isRepeated} are 0. */
+        static boolean isOpposed(int column) {
+            return column % 2 == 0;
+        }
+
+        private static boolean isSaturating(int row) {
+            return row % 16 == 5;
+        }
+
+        private static void fill(float[] values, Random random, float scale) {
+            for (int i = 0; i < values.length; i++) {
+                values[i] = (float) random.nextGaussian() * scale;
+            }
+        }
+
+        /** Makes the second half the first one by a sign, and an odd last number 0. */
+        private static void repeatFirstHalf(float[] values, float sign) {
+            int half = values.length / 2;
+            for (int i = 0; i < half; i++) {
+                values[half + i] = sign * values[i];
+            }
+            Arrays.fill(values, 2 * half, values.length, 0f);
+        }
+
+        private float[][] randomRows(Random random) {
+            float[][] values = new float[RowCounts.ANCHOR][shape.depth()];
+            for (int r = 0; r < values.length; r++) {
+                fill(values[r], random, isSaturating(r) ? SATURATING : 1f);
+                if (isRepeated(r)) {
+                    repeatFirstHalf(values[r], 1f);
                 }
             }
             return values;
@@ -95,18 +142,23 @@ final class RowProbe {
 
         private PackedPanel randomPanel(Random random) {
             float[] bias = new float[shape.width()];
-            for (int i = 0; i < bias.length; i++) {
-                bias[i] = (float) random.nextGaussian();
-            }
+            fill(bias, random, 1f);
+            float[] column = new float[shape.depth()];
             try (NativeBuffer plain = new NativeBuffer(
                     (long) shape.depth() * shape.width() * shape.format().bytes())) {
                 ByteBuffer bytes = plain.asByteBuffer();
-                while (bytes.hasRemaining()) {
-                    float value = (float) random.nextGaussian() * 0.05f;
-                    if (shape.format() == NumberFormat.BFLOAT16) {
-                        bytes.putShort(Bfloat16.round(value));
-                    } else {
-                        bytes.putFloat(value);
+                for (int c = 0; c < shape.width(); c++) {
+                    fill(column, random, 0.05f);
+                    if (isOpposed(c)) {
+                        bias[c] = 0f;
+                        repeatFirstHalf(column, -1f);
+                    }
+                    for (float value : column) {
+                        if (shape.format() == NumberFormat.BFLOAT16) {
+                            bytes.putShort(Bfloat16.round(value));
+                        } else {
+                            bytes.putFloat(value);
+                        }
                     }
                 }
                 return new PackedPanel(shape, plain, bias, arena, thread.stream());
@@ -133,11 +185,22 @@ final class RowProbe {
 
         @Override
         public void close() {
-            panel.close();
-            thread.close();
-            arena.close();
-            source.close();
-            target.close();
+            // What is null could not be made.
+            if (panel != null) {
+                panel.close();
+            }
+            if (thread != null) {
+                thread.close();
+            }
+            if (arena != null) {
+                arena.close();
+            }
+            if (source != null) {
+                source.close();
+            }
+            if (target != null) {
+                target.close();
+            }
         }
     }
 }

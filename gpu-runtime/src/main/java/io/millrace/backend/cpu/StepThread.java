@@ -234,7 +234,8 @@ final class StepThread implements AutoCloseable {
 
     /** Moves the residuals of the last layer's rows together, as attention leaves them. */
     private void gatherResiduals(TokenRows rows) {
-        for (int task = worker.firstTask(1); task >= 0; task = worker.nextTask()) {
+        int numTasks = rows.numRows() == 0 ? 0 : 1;
+        for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
             for (int r = 0; r < rows.numRows(); r++) {
                 step.residual.get(rows.token(r), 0, row, 0, spec.hiddenSize());
                 step.residual.put(r, 0, row, 0, spec.hiddenSize());

@@ -41,10 +41,9 @@ class AttentionProductsTest {
         }
     }
 
-    /** A group of whole tiles, then a tile of which rows see less and less. */
+    /** Groups of whole tiles, then, as another thread would go on, a tile of which rows see less and less. */
     private void compare(AttentionShapes shapes, Random random, int numRows, int numTiles) {
         int headDim = shapes.headDim();
-        int firstRow = random.nextInt(numRows);
         Tiles tiles = new Tiles(headDim, random);
         Folded expected = new Folded(numRows, headDim);
         Folded actual = new Folded(numRows, headDim);
@@ -52,19 +51,19 @@ class AttentionProductsTest {
         for (int i = 0; i < queries.length; i++) {
             queries[i] = Bfloat16.widen(Bfloat16.roundFactor((float) random.nextGaussian()));
         }
-        int[] counts = new int[numRows];
-        Arrays.fill(counts, Kernels.TILE_SIZE);
         try (AttentionProducts products = new AttentionProducts(shapes, numRows, kernels)) {
             products.putQueries(queries, numRows);
-            int[][] group = new int[numTiles][];
-            for (int t = 0; t < numTiles; t++) {
-                group[t] = tiles.randomKeyOffsets();
-                expected.byKernels(kernels, tiles, group[t], queries, firstRow, counts);
+            products.clearAccumulators();
+            for (int size : new int[] {numTiles, 2, numTiles}) {
+                compareWhole(products, tiles, size, queries, expected, actual);
             }
-            actual.byProducts(kernels, products, tiles, group, firstRow, counts, Kernels.TILE_SIZE);
-            expected.assertSameBits(actual);
-
+        }
+        try (AttentionProducts products = new AttentionProducts(shapes, numRows, kernels)) {
+            products.putQueries(queries, numRows);
+            products.putAccumulators(actual.accumulators, numRows);
+            int firstRow = random.nextInt(numRows);
             int numSlots = 1 + random.nextInt(Kernels.TILE_SIZE);
+            int[] counts = new int[numRows];
             for (int r = 0; r < numRows; r++) {
                 counts[r] = 1 + random.nextInt(numSlots);
             }
@@ -80,6 +79,19 @@ class AttentionProductsTest {
             tiles.setValue(keyOffsets, slot, random.nextInt(headDim), slot % 3 == 0 ? Float.NaN : -1f / 0f);
             assertFalse(products.areFinite(tiles.pairs, tiles.valueOffsets(keyOffsets), numSlots));
         }
+    }
+
+    private void compareWhole(
+            AttentionProducts products, Tiles tiles, int numTiles, float[] queries, Folded expected, Folded actual) {
+        int[] counts = new int[expected.maxima.length];
+        Arrays.fill(counts, Kernels.TILE_SIZE);
+        int[][] group = new int[numTiles][];
+        for (int t = 0; t < numTiles; t++) {
+            group[t] = tiles.randomKeyOffsets();
+            expected.byKernels(kernels, tiles, group[t], queries, 0, counts);
+        }
+        actual.byProducts(kernels, products, tiles, group, 0, null, Kernels.TILE_SIZE);
+        expected.assertSameBits(actual);
     }
 
     /** Blocks of keys and values as in the pool. */
@@ -156,6 +168,11 @@ class AttentionProductsTest {
             kernels.foldTileSums(tileSums, firstRow * headDim, firstRow, rows, factors, headDim, accumulators);
         }
 
+        /**
+         * In the order of {@link AttentionThread}.
+         *
+         * @param counts null where all rows see all of the tiles
+         */
         void byProducts(
                 Kernels kernels,
                 AttentionProducts products,
@@ -176,19 +193,20 @@ class AttentionProductsTest {
             for (int row = firstRow; row < end; row += done) {
                 done = products.multiplyKeys(numTiles, row, end - row);
                 products.read(0, read, done * width);
-                for (int t = 0; t < numTiles; t++) {
-                    int offset = t * Kernels.TILE_SIZE;
-                    kernels.foldScoresToBfloat16(read, offset, width, row, done, counts, maxima, sums, factors[t]);
+                if (counts == null) {
+                    kernels.foldTilesToBfloat16(read, numTiles, row, done, maxima, sums, factors);
+                } else {
+                    kernels.foldScoresToBfloat16(read, 0, width, row, done, counts, maxima, sums, factors[0]);
                 }
                 products.putWeights(numTiles, row, done, read);
             }
-            products.putAccumulators(accumulators, end);
             for (int t = 0; t < numTiles; t++) {
                 products.putValues(tiles.pairs, tiles.valueOffsets(keyOffsets[t]), numSlots);
                 products.rescale(factors[t], firstRow, end - firstRow);
                 for (int row = firstRow; row < end; row += done) {
                     done = products.multiplyValues(t, row, end - row);
                 }
+                products.beginAccumulators();
             }
             products.readAccumulators(accumulators, end);
         }

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.millrace.backend.Backend;
+import io.millrace.backend.BackendConfig;
 import io.millrace.backend.BackendProvider;
 import io.millrace.backend.BatchInput;
 import io.millrace.backend.Dtype;
@@ -17,6 +18,7 @@ import io.millrace.backend.cpu.StepDriver.Part;
 import io.millrace.backend.cpu.StepDriver.Seq;
 import io.millrace.engine.InvalidConfigException;
 import io.millrace.model.ModelDirectory;
+import io.millrace.sampling.LogprobsMode;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -64,6 +66,17 @@ class CpuBackendTest {
                 InvalidConfigException.class,
                 () -> new CpuBackendProvider().open(StepDriver.config(MODEL, Dtype.FLOAT32, 2, 1000)));
         assertTrue(tooLittle.getMessage().contains("12288 bytes"), tooLittle.getMessage());
+    }
+
+    @Test
+    void refusesTokenBudgetsThatNoBufferHolds() {
+        BackendConfig config = new BackendConfig(
+                MODEL, Dtype.FLOAT32, 16, 1 << 20, 8_388_352, 256, 2048, 2, LogprobsMode.RAW_LOGPROBS);
+        InvalidConfigException refusal =
+                assertThrows(InvalidConfigException.class, () -> new CpuBackendProvider().open(config));
+        assertTrue(refusal.getMessage().contains("--max-num-batched-tokens = 8388352"), refusal.getMessage());
+        // 2 GiB of rows of 64 × 4 bytes, less the 256 that row counts are rounded up to at most
+        assertTrue(refusal.getMessage().contains("at most 8388351 tokens"), refusal.getMessage());
     }
 
     @Test
