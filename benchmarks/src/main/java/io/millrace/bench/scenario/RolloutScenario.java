@@ -7,8 +7,8 @@ import io.millrace.bench.report.Check.Op;
 import io.millrace.bench.report.Report;
 import io.millrace.bench.report.Table;
 import io.millrace.engine.Request;
-import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /**
  * A few long prompts with many samples each: the prompts are computed once, and attention reads what samples share once for
@@ -21,8 +21,8 @@ public final class RolloutScenario implements Scenario {
     /** Fewer, since they take longer: that engine falls behind in own tokens, which is to its favour. */
     private static final int UNSHARED_STEPS_PER_TURN = 2;
 
-    private static final int MAX_WARM_UP_PROMPT_TOKENS = 256;
-    private static final double MAX_WARM_UP_SECONDS = 4;
+    private static final int MAX_WARM_UP_PROMPT_TOKENS = 128;
+    private static final double MAX_WARM_UP_SECONDS = 2.5;
 
     private final Sizes sizes;
 
@@ -95,19 +95,23 @@ public final class RolloutScenario implements Scenario {
                     ceilings.gemms(maxNumSeqs, maxNumSeqs),
                     ceilings.sharedAttention(sizes.numPrompts(), sizes.promptTokens(), sizes.numSamples()));
             settings.say("rollout, warming up");
-            int warmUpTokens = Math.min(sizes.promptTokens(), MAX_WARM_UP_PROMPT_TOKENS);
-            WarmUp.untilStable(MAX_WARM_UP_SECONDS / 2, () -> PrefillScenario.prefill(shared, workload, warmUpTokens));
-            WarmUp.untilStable(
-                    MAX_WARM_UP_SECONDS / 2,
-                    () -> PrefillScenario.prefill(unshared, workload, sizes.promptTokens()));
-            round(shared, unshared, products, workload, new Measured(), warmUpTokens, 2 * STEPS_PER_TURN);
+            warmUp(shared, unshared, workload);
             for (int round = 0; round < numRounds; round++) {
                 settings.say("rollout, round %d of %d", round + 1, numRounds);
-                round(shared, unshared, products, workload, measured, sizes.promptTokens(), sizes.newTokens());
+                round(shared, unshared, products, workload, measured);
             }
         }
         fill(report, measured);
         return report;
+    }
+
+    /** Prompts as long as those measured, then all the samples' steps behind shorter ones; both engines run the same code. */
+    private void warmUp(EngineSession shared, EngineSession unshared, Workload workload) {
+        WarmUp.untilStable(
+                MAX_WARM_UP_SECONDS, () -> PrefillScenario.prefill(unshared, workload, sizes.promptTokens()));
+        List<int[]> prompts = prompts(workload, Math.min(sizes.promptTokens(), MAX_WARM_UP_PROMPT_TOKENS));
+        shared.runToEnd(requests(workload, prompts, 2 * STEPS_PER_TURN));
+        unshared.runToEnd(requests(workload, prompts, 2 * UNSHARED_STEPS_PER_TURN));
     }
 
     private void round(
@@ -115,25 +119,26 @@ public final class RolloutScenario implements Scenario {
             EngineSession unshared,
             StepProducts products,
             Workload workload,
-            Measured measured,
-            int promptTokens,
-            int newTokens) {
-        List<int[]> prompts = new ArrayList<>();
-        for (int i = 0; i < sizes.numPrompts(); i++) {
-            prompts.add(workload.prompt(promptTokens));
-        }
+            Measured measured) {
+        List<int[]> prompts = prompts(workload, sizes.promptTokens());
         double prefills = 0;
         for (int[] prompt : prompts) { // they stay cached there, as those of the whole do in the other engine, for the steps
             prefills += unshared.runToEnd(List.of(workload.request(prompt, 1, 1)));
         }
         long tokensBefore = shared.stats().numPromptTokens();
-        double total = shared.runToEnd(requests(workload, prompts, newTokens));
+        double total = shared.runToEnd(requests(workload, prompts, sizes.newTokens()));
         measured.numPrefillTokens = shared.stats().numPromptTokens() - tokensBefore;
-        double steps = alternateSteps(shared, unshared, products, workload, prompts, measured, newTokens);
+        double steps = alternateSteps(shared, unshared, products, workload, prompts, measured);
         measured.totalSeconds.add(total);
         measured.prefillSeconds.add(prefills);
         measured.stepsSeconds.add(steps);
         measured.overParts.add(total / (prefills + steps));
+    }
+
+    private List<int[]> prompts(Workload workload, int numTokens) {
+        return IntStream.range(0, sizes.numPrompts())
+                .mapToObj(i -> workload.prompt(numTokens))
+                .toList();
     }
 
     private List<Request> requests(Workload workload, List<int[]> prompts, int newTokens) {
@@ -149,8 +154,8 @@ public final class RolloutScenario implements Scenario {
             StepProducts products,
             Workload workload,
             List<int[]> prompts,
-            Measured measured,
-            int numSteps) {
+            Measured measured) {
+        int numSteps = sizes.newTokens();
         List<Request> requests = requests(workload, prompts, numSteps + 4 * STEPS_PER_TURN);
         requests.forEach(shared::submit);
         shared.prefill(sizes.numSequences());
