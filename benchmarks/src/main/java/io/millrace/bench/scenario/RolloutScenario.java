@@ -115,14 +115,11 @@ public final class RolloutScenario implements Scenario {
     }
 
     private void round(
-            EngineSession shared,
-            EngineSession unshared,
-            StepProducts products,
-            Workload workload,
-            Measured measured) {
+            EngineSession shared, EngineSession unshared, StepProducts products, Workload workload, Measured measured) {
         List<int[]> prompts = prompts(workload, sizes.promptTokens());
         double prefills = 0;
-        for (int[] prompt : prompts) { // they stay cached there, as those of the whole do in the other engine, for the steps
+        for (int[] prompt :
+                prompts) { // they stay cached there, as those of the whole do in the other engine, for the steps
             prefills += unshared.runToEnd(List.of(workload.request(prompt, 1, 1)));
         }
         long tokensBefore = shared.stats().numPromptTokens();

@@ -114,6 +114,40 @@ class BenchCommandTest {
     }
 
     @Test
+    void rolloutsComputePromptsOnceAndReadThemOnceForAllSamples() throws IOException {
+        Path json = directory.resolve("report.json");
+        String[] arguments = {
+            "rollout",
+            "--model",
+            config(),
+            "--prompts",
+            "2",
+            "--prompt-tokens",
+            "256",
+            "--samples",
+            "3",
+            "--new-tokens",
+            "10",
+            "--json",
+            json.toString()
+        };
+        assertEquals(0, run(arguments), out.toString());
+        JsonNode report = new ObjectMapper().readTree(json.toFile());
+        JsonNode whole = report.get("results").get("rollout").get(0);
+        assertEquals(2 * 256, whole.get("prefill_tokens_computed").asInt());
+        assertTrue(whole.get("over_parts").asDouble() > 0, report.toString());
+        JsonNode reads = report.get("results").get("shared_reads").get(0);
+        // 256 tokens once instead of three times, and a block of own ones for each of the three
+        double share = reads.get("share_read").asDouble();
+        assertTrue(share > 1 / 3.0 && share < 0.5, report.toString());
+        JsonNode products = report.get("results").get("step_products").get(0);
+        assertTrue(products.get("step_over_products").asDouble() > 0, report.toString());
+        for (JsonNode check : report.get("checks")) {
+            assertTrue(check.get("ok").isNull(), check.toString());
+        }
+    }
+
+    @Test
     void measuresCeilingsWithoutAnEngine() throws IOException {
         Path json = directory.resolve("report.json");
         String[] arguments = {
