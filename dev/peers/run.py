@@ -146,7 +146,7 @@ def ceilings_arguments(works):
 
 def millrace(work, round_number, models, options, out):
     rounds = max(work["repeats"], 1)
-    report = bench(["throughput", "--requests", work["requests"], "--prompt-tokens", work["prompt"], "--new-tokens", work["new"],
+    report = bench(["throughput", "--full", "--requests", work["requests"], "--prompt-tokens", work["prompt"], "--new-tokens", work["new"],
                     "--samples", work["samples"], "--temperature", work["temperature"], "--top-p", work["top_p"],
                     "--rounds", rounds, "--seed", round_number], models, options, out, f"millrace-{work['name']}-{round_number}")
     row = report["results"]["throughput"][0]

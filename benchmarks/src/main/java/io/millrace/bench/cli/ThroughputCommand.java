@@ -35,7 +35,7 @@ final class ThroughputCommand extends ScenarioCommand {
     @Option(names = "--top-p", paramLabel = "P", description = "1 is off. Default: ${DEFAULT-VALUE}.")
     float topP = 0.95f;
 
-    @Option(names = "--rounds", paramLabel = "N", description = "Measured after warming up. Default: 2; with --full 5.")
+    @Option(names = "--rounds", paramLabel = "N", description = "Measured after warming up. Default: 1; with --full 5.")
     Integer numRounds;
 
     @Override

@@ -10,7 +10,8 @@ import java.util.Set;
 
 /** Requests from submission to the last token, prefill included: the shape in which other engines report. */
 public final class ThroughputScenario implements Scenario {
-    private static final double MAX_WARM_UP_SECONDS = 30;
+    private static final int MAX_WARM_UP_SECONDS = 15;
+    private static final int FULL_MAX_WARM_UP_SECONDS = 30;
 
     private final Sizes sizes;
     private final Integer rounds; // null for the default
@@ -44,7 +45,7 @@ public final class ThroughputScenario implements Scenario {
 
     @Override
     public Report run(BenchSettings settings) {
-        int numRounds = rounds != null ? rounds : settings.pick(2, 5);
+        int numRounds = rounds != null ? rounds : settings.pick(1, 5);
         Report report = Machine.newReport("throughput", settings)
                 .config("requests", sizes.numRequests())
                 .config("prompt_tokens", sizes.promptTokens())
@@ -64,7 +65,9 @@ public final class ThroughputScenario implements Scenario {
                 new EngineSession(settings, EngineSession.Options.of(sizes.numSequences(), numKvTokens))) {
             settings.say("throughput, warming up");
             // Whole rounds: shorter ones leave the compilers work that the first measured round would pay for.
-            WarmUp.untilStable(MAX_WARM_UP_SECONDS, () -> session.runToEnd(requests(workload, sizes.newTokens())));
+            WarmUp.untilStable(
+                    settings.pick(MAX_WARM_UP_SECONDS, FULL_MAX_WARM_UP_SECONDS),
+                    () -> session.runToEnd(requests(workload, sizes.newTokens())));
             for (int round = 0; round < numRounds; round++) {
                 settings.say("throughput, round %d of %d", round + 1, numRounds);
                 round(session, workload, seconds, firstTokensSeconds, decodeRates);
