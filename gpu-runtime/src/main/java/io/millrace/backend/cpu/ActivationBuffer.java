@@ -79,17 +79,18 @@ final class ActivationBuffer implements AutoCloseable {
     }
 
     /**
-     * Writes the same part of neighbouring rows, which lie together from the front of source; halfScratch holds at least
-     * numRows × count elements.
+     * Writes the same part of neighbouring rows, which lie together in source; halfScratch holds at least numRows × count
+     * elements.
      */
-    void putRows(int firstRow, int numRows, int column, float[] source, int count, short[] halfScratch) {
+    void putRows(
+            int firstRow, int numRows, int column, float[] source, int sourceOffset, int count, short[] halfScratch) {
         if (format == NumberFormat.FLOAT32) {
             for (int r = 0; r < numRows; r++) {
-                floats.put((firstRow + r) * width + column, source, r * count, count);
+                floats.put((firstRow + r) * width + column, source, sourceOffset + r * count, count);
             }
             return;
         }
-        kernels.toBfloat16(source, 0, halfScratch, 0, numRows * count);
+        kernels.toBfloat16(source, sourceOffset, halfScratch, 0, numRows * count);
         if (count == width) {
             putHalves(firstRow, halfScratch, numRows * count);
             return;

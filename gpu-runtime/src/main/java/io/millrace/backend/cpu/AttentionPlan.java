@@ -8,9 +8,10 @@ import java.util.Arrays;
  * One step's attention cut into pieces of work, the same for every layer. A piece is a run of KV tiles that some query
  * tokens all see through one block table, times each KV head. A sequence of its own is one piece per few tokens, over all
  * of its tiles. Sequences whose tables begin with the same blocks are taken together over those (cascade): their pieces
- * at level 0 fold the shared tiles for all of them, and pieces of later levels carry on from the folds' stored state. Each
- * token still folds its tiles in ascending order from position 0, so sharing does not show in the bits. Only rows of the
- * tokens asked for are planned; a sequence with none of them is left out.
+ * at level 0 fold the shared tiles for all of them, and pieces of later levels carry on from the folds' stored state. A short
+ * piece that carries on from a single one may follow it: whoever has folded that one carries on at once, from state that is
+ * still in its cache. Each token still folds its tiles in ascending order from position 0, so sharing does not show in the
+ * bits. Only rows of the tokens asked for are planned; a sequence with none of them is left out.
  *
  * <p>Built by the engine thread, then read by the compute threads. Reuses its arrays.
  */
@@ -34,6 +35,12 @@ final class AttentionPlan {
     /** Of what is left of a level, a task is at most this part of a thread's share. */
     private static final int TASKS_PER_SHARE = 4;
 
+    /** Pieces follow where leaders times KV heads are at least so many times the threads: these end together all the same. */
+    private static final int MIN_LEADERS_PER_THREAD = 4;
+
+    /** Of longer pieces, what following saves is a small part; they balance the threads better by themselves. */
+    private static final int MAX_TILES_OF_FOLLOWER = 4;
+
     private static final int BLOCKS_PER_TILE = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
 
     private final int numKvHeads;
@@ -53,9 +60,13 @@ final class AttentionPlan {
     private int[] firstTile = new int[64];
     private int[] endTile = new int[64];
     private boolean[] isLast = new boolean[64];
+    private int[] firstFollower = new int[64];
+    private int[] nextFollower = new int[64];
     private int[] rows = new int[256];
     private int numPlanRows;
     private int[] stateSlot = new int[256];
+    private int[] sharedPiece = new int[256]; // of a row: the last one that shares tiles, its leader if it is led
+    private int[] sharedIndex = new int[256]; // where the row stands in it
     private int numStateSlots;
     private int[] sharing = new int[64];
     private int numSharing;
@@ -95,6 +106,8 @@ final class AttentionPlan {
         numBlockReads = 0;
         if (stateSlot.length < wanted.numRows()) {
             stateSlot = new int[wanted.numRows() * 2];
+            sharedPiece = new int[wanted.numRows() * 2];
+            sharedIndex = new int[wanted.numRows() * 2];
         }
         Arrays.fill(stateSlot, 0, wanted.numRows(), -1);
         for (int s = 0; s < batch.numSequences(); s++) {
@@ -110,6 +123,9 @@ final class AttentionPlan {
         }
         split(0, numSharing, 0, 0);
         sortByLevel();
+        if (follow()) {
+            sortByLevel();
+        }
         cutTasks();
     }
 
@@ -202,7 +218,14 @@ final class AttentionPlan {
                 stateSlot[rows[i]] = numStateSlots++;
             }
         }
+        int piece = numPieces;
         addPieces(start, sharing[from], startTile, stopTile, false, atLevel);
+        for (; piece < numPieces; piece++) {
+            for (int i = 0; i < numRows[piece]; i++) {
+                sharedPiece[row(piece, i)] = piece;
+                sharedIndex[row(piece, i)] = i;
+            }
+        }
     }
 
     private void addSequence(int s, int startTile, int atLevel) {
@@ -242,6 +265,7 @@ final class AttentionPlan {
             int lastPosition = position(rows[row + count - 1]);
             endTile[piece] = last ? Math.min(stopTile, lastPosition / Kernels.TILE_SIZE + 1) : stopTile;
             isLast[piece] = last;
+            firstFollower[piece] = -1;
             int endBlock = last ? lastPosition / Kernels.BLOCK_SIZE + 1 : stopTile * BLOCKS_PER_TILE;
             numBlockReads += endBlock - startTile * BLOCKS_PER_TILE;
         }
@@ -262,6 +286,30 @@ final class AttentionPlan {
             }
         }
         levelStart[numLevels] = at;
+    }
+
+    /** Lets pieces follow others, which takes them out of their levels; returns whether any does. */
+    private boolean follow() {
+        boolean anyFollows = false;
+        for (int piece = numPieces - 1; piece >= 0; piece--) {
+            if (isLast[piece] && firstTile[piece] > 0 && mayFollow(piece)) {
+                int leader = sharedPiece[row(piece, 0)];
+                nextFollower[piece] = firstFollower[leader];
+                firstFollower[leader] = piece;
+                level[piece] = -1;
+                anyFollows = true;
+            }
+        }
+        return anyFollows;
+    }
+
+    private boolean mayFollow(int piece) {
+        int lastRow = row(piece, numRows[piece] - 1);
+        int leader = sharedPiece[row(piece, 0)];
+        return leader == sharedPiece[lastRow]
+                && numRows[piece] * numHeadsPerGroup <= MAX_ROWS_OF_SHORT
+                && endTile[piece] - firstTile[piece] <= MAX_TILES_OF_FOLLOWER
+                && numPieces(level[leader]) * numKvHeads >= MIN_LEADERS_PER_THREAD * numThreads;
     }
 
     /**
@@ -306,6 +354,8 @@ final class AttentionPlan {
             firstTile = Arrays.copyOf(firstTile, capacity);
             endTile = Arrays.copyOf(endTile, capacity);
             isLast = Arrays.copyOf(isLast, capacity);
+            firstFollower = Arrays.copyOf(firstFollower, capacity);
+            nextFollower = Arrays.copyOf(nextFollower, capacity);
         }
     }
 
@@ -313,7 +363,7 @@ final class AttentionPlan {
         return count < array.length ? array : Arrays.copyOf(array, 2 * array.length);
     }
 
-    /** Pieces of a level may run in any order, those of the next one after them. */
+    /** Pieces of a level may run in any order, those of the next one after them. Followers are of none. */
     int numLevels() {
         return numLevels;
     }
@@ -347,6 +397,21 @@ final class AttentionPlan {
     /** Whether the piece ends its tokens' folds; else it leaves their state for a later one. */
     boolean isLast(int piece) {
         return isLast[piece];
+    }
+
+    /** The first of the pieces, all last ones, that carry on where this one ends; -1 if there is none. */
+    int firstFollower(int piece) {
+        return firstFollower[piece];
+    }
+
+    /** The next piece that follows the same one; -1 if there is none. */
+    int nextFollower(int follower) {
+        return nextFollower[follower];
+    }
+
+    /** Which of its leader's tokens is a follower's first. */
+    int indexInLeader(int follower) {
+        return sharedIndex[row(follower, 0)];
     }
 
     /** Tokens of the piece: a row of {@link TokenRows} each. */

@@ -31,6 +31,7 @@ final class AttentionThread implements AutoCloseable {
     private final float[] tileSums;
     private final int[] counts;
     private final int[] limits;
+    private final boolean[] isFollowed; // the piece's tokens whose folds a follower has ended
     private final int[] keyOffsets = new int[BLOCKS_PER_TILE];
     private final int[] valueOffsets = new int[BLOCKS_PER_TILE];
     private int touched; // takes what is only read ahead, so that the compiler does not leave the reads out
@@ -65,6 +66,7 @@ final class AttentionThread implements AutoCloseable {
         products = pool.isPaired() && shapes.areUsable() ? new AttentionProducts(shapes, rows, kernels) : null;
         counts = new int[rows];
         limits = new int[maxTokensPerPiece];
+        isFollowed = new boolean[maxTokensPerPiece];
         halfScratch = new short[rows * headDim];
         wideKeyValues = new float[pool.isInt8() ? 2 * Kernels.TILE_SIZE * headDim : 0];
     }
@@ -124,13 +126,39 @@ final class AttentionThread implements AutoCloseable {
             foldManyRows(plan, piece, layer, kvHead, numTokens, table);
         } else {
             for (int tile = plan.firstTile(piece); tile < plan.endTile(piece); tile++) {
-                foldTile(layer, tile, kvHead, numTokens, table);
+                foldTile(layer, tile, kvHead, 0, numTokens, table);
             }
         }
         if (plan.isLast(piece)) {
-            finish(plan, piece, numTokens, head, output);
+            finish(plan, piece, 0, numTokens, head, output);
         } else {
-            for (int i = 0; i < numTokens; i++) {
+            runFollowers(plan, piece, layer, kvHead, output);
+            save(plan, piece, numTokens, head);
+        }
+    }
+
+    /** Carries on with the piece's rows as they stand. */
+    private void runFollowers(AttentionPlan plan, int piece, int layer, int kvHead, ActivationBuffer output) {
+        Arrays.fill(isFollowed, 0, plan.numTokens(piece), false);
+        int next;
+        for (int follower = plan.firstFollower(piece); follower >= 0; follower = next) {
+            next = plan.nextFollower(follower);
+            if (next >= 0 && pool.isPaired()) {
+                readAhead(plan, next, layer, kvHead);
+            }
+            int firstToken = plan.indexInLeader(follower);
+            int endToken = firstToken + plan.numTokens(follower);
+            for (int tile = plan.firstTile(follower); tile < plan.endTile(follower); tile++) {
+                foldTile(layer, tile, kvHead, firstToken, endToken, plan.blockTable(follower));
+            }
+            finish(plan, follower, firstToken, plan.numTokens(follower), kvHead * groupSize, output);
+            Arrays.fill(isFollowed, firstToken, endToken, true);
+        }
+    }
+
+    private void save(AttentionPlan plan, int piece, int numTokens, int head) {
+        for (int i = 0; i < numTokens; i++) {
+            if (!isFollowed[i]) {
                 int slot = plan.stateSlot(plan.row(piece, i));
                 state.save(slot, head, groupSize, maxima, sums, accumulators, i * groupSize);
             }
@@ -178,7 +206,7 @@ final class AttentionThread implements AutoCloseable {
             tile += together;
         }
         for (; tile < end; tile++) {
-            int firstToken = firstToken(tile);
+            int firstToken = firstToken(tile, 0);
             int numSlots = Math.min(Kernels.TILE_SIZE, plan.contextLength(piece) - tile * Kernels.TILE_SIZE);
             findBlocks(tile, numSlots, kvHead, table);
             if ((numTokens - firstToken) * groupSize >= AttentionProducts.MIN_ROWS
@@ -186,16 +214,16 @@ final class AttentionThread implements AutoCloseable {
                 foldByProducts(layer, tile, 1, false, numSlots, kvHead, firstToken, numTokens, table);
             } else {
                 products.readAccumulators(accumulators, rows);
-                foldTile(layer, tile, kvHead, numTokens, table);
+                foldTile(layer, tile, kvHead, 0, numTokens, table);
                 products.putAccumulators(accumulators, rows);
             }
         }
         products.readAccumulators(accumulators, rows);
     }
 
-    /** The first of the piece's tokens that sees anything of a tile. */
-    private int firstToken(int tile) {
-        int firstToken = 0;
+    /** The first of the piece's tokens, from one on, that sees anything of a tile. */
+    private int firstToken(int tile, int from) {
+        int firstToken = from;
         while (limits[firstToken] <= tile * Kernels.TILE_SIZE) {
             firstToken++;
         }
@@ -203,9 +231,9 @@ final class AttentionThread implements AutoCloseable {
     }
 
     /** Notes how much each row sees of a tile; returns the most. */
-    private int count(int tile, int firstToken, int numTokens) {
+    private int count(int tile, int firstToken, int endToken) {
         int longest = 0;
-        for (int i = firstToken; i < numTokens; i++) {
+        for (int i = firstToken; i < endToken; i++) {
             int count = Math.min(Kernels.TILE_SIZE, limits[i] - tile * Kernels.TILE_SIZE);
             longest = Math.max(longest, count);
             Arrays.fill(counts, i * groupSize, (i + 1) * groupSize, count);
@@ -278,12 +306,13 @@ final class AttentionThread implements AutoCloseable {
         }
     }
 
-    private void foldTile(int layer, int tile, int kvHead, int numTokens, int[] table) {
-        int firstToken = firstToken(tile);
-        int longest = count(tile, firstToken, numTokens);
+    /** Folds a tile by the kernels, for some neighbouring tokens of the piece. */
+    private void foldTile(int layer, int tile, int kvHead, int from, int endToken, int[] table) {
+        int firstToken = firstToken(tile, from);
+        int longest = count(tile, firstToken, endToken);
         int numBlocks = findBlocks(tile, longest, kvHead, table);
         int row = firstToken * groupSize;
-        int rows = (numTokens - firstToken) * groupSize;
+        int rows = (endToken - firstToken) * groupSize;
         if (pool.isInt8()) {
             widen(layer, tile, kvHead, numBlocks, table);
             foldFloats(wideKeyValues, row, rows, numBlocks);
@@ -319,12 +348,17 @@ final class AttentionThread implements AutoCloseable {
         }
     }
 
-    private void finish(AttentionPlan plan, int piece, int numTokens, int head, ActivationBuffer output) {
-        for (int row = 0; row < numTokens * groupSize; row++) {
+    /** Ends the folds of a piece whose tokens stand here from one on. */
+    private void finish(
+            AttentionPlan plan, int piece, int firstToken, int numTokens, int head, ActivationBuffer output) {
+        int firstRow = firstToken * groupSize;
+        for (int row = firstRow; row < firstRow + numTokens * groupSize; row++) {
             kernels.scale(accumulators, row * headDim, 1f / kernels.sumLanes(sums, row), headDim);
         }
         // Whoever ends folds has one sequence's rows only: they are neighbours.
-        output.putRows(plan.row(piece, 0), numTokens, head * headDim, accumulators, groupSize * headDim, halfScratch);
+        int count = groupSize * headDim;
+        output.putRows(
+                plan.row(piece, 0), numTokens, head * headDim, accumulators, firstRow * headDim, count, halfScratch);
     }
 
     @Override

@@ -2,15 +2,17 @@ package io.millrace.backend.cpu;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 
 import io.millrace.backend.BatchInput;
 import io.millrace.backend.LogitsRow;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/** How a level's units are cut into tasks. */
+/** How a level's units are cut into tasks, and which pieces follow others. */
 class AttentionPlanTest {
     @Test
     void shortUnitsGoTogetherAndFewerTowardsTheEnd() {
@@ -45,6 +47,60 @@ class AttentionPlanTest {
         BatchInput prompt = batch(length, new int[] {0, length}, new int[] {length}, new int[][] {table});
         plan(plan, prompt, length);
         assertArrayEquals(IntStream.rangeClosed(0, 3 * plan.numPieces(0)).toArray(), starts(plan));
+    }
+
+    @Test
+    void shortTailsFollowTheirSharedPiece() {
+        AttentionPlan plan = new AttentionPlan(3, 3, 2, true);
+        plan(plan, families(3, 4, 8, 2), 12);
+        assertEquals(3, plan.numPieces(0));
+        assertEquals(0, plan.numTasks(1));
+        boolean[] isSeen = new boolean[12];
+        for (int i = 0; i < 3; i++) {
+            int leader = plan.piece(0, i);
+            assertEquals(4, plan.numTokens(leader));
+            for (int f = plan.firstFollower(leader); f >= 0; f = plan.nextFollower(f)) {
+                int row = plan.row(f, 0);
+                assertEquals(row, plan.row(leader, plan.indexInLeader(f)));
+                assertEquals(2, plan.firstTile(f));
+                assertEquals(3, plan.endTile(f));
+                assertFalse(isSeen[row]);
+                isSeen[row] = true;
+            }
+        }
+        assertArrayEquals(filled(12), isSeen);
+    }
+
+    @Test
+    void longTailsAndThoseOfFewLeadersAreALevelOfTheirOwn() {
+        AttentionPlan plan = new AttentionPlan(3, 3, 2, true);
+        plan(plan, families(3, 4, 8, 17), 12);
+        assertEquals(12, plan.numPieces(1));
+        plan(plan, families(2, 4, 8, 2), 8);
+        assertEquals(8, plan.numPieces(1));
+        assertEquals(-1, plan.firstFollower(plan.piece(0, 0)));
+    }
+
+    /** A token each of sequences of which every few begin with the same blocks. */
+    private static BatchInput families(int numFamilies, int numMembers, int sharedBlocks, int ownBlocks) {
+        int numSequences = numFamilies * numMembers;
+        int[][] tables = IntStream.range(0, numSequences)
+                .mapToObj(s -> IntStream.range(0, sharedBlocks + ownBlocks)
+                        .map(b -> b < sharedBlocks
+                                ? s / numMembers * sharedBlocks + b
+                                : 1000 + s * ownBlocks + b - sharedBlocks)
+                        .toArray())
+                .toArray(int[][]::new);
+        int[] lengths = IntStream.range(0, numSequences)
+                .map(s -> 16 * (sharedBlocks + ownBlocks))
+                .toArray();
+        return batch(numSequences, IntStream.rangeClosed(0, numSequences).toArray(), lengths, tables);
+    }
+
+    private static boolean[] filled(int count) {
+        boolean[] all = new boolean[count];
+        Arrays.fill(all, true);
+        return all;
     }
 
     private static void plan(AttentionPlan plan, BatchInput batch, int numTokens) {

@@ -63,6 +63,42 @@ class BitEqualityTest {
         }
     }
 
+    /** Enough shared pieces that short tails are folded right behind them, one token and several to a step. */
+    @ParameterizedTest
+    @CsvSource({"golden,FLOAT32", "golden,BFLOAT16", "tiny,FLOAT32", "tiny,BFLOAT16"})
+    void bitsDoNotDependOnWhoFoldsTheTail(String name, Dtype dtype) {
+        assumeTrue(dtype == Dtype.FLOAT32 || OneDnn.hasBfloat16(), "this CPU has no bfloat16 arithmetic");
+        ModelDirectory model = ModelDirectory.open(name.equals("golden") ? GOLDEN : TINY);
+        Random random = new Random(9);
+        int vocab = model.spec().vocabSize();
+        for (int threads = 1; threads <= 2; threads++) {
+            List<int[]> prompts = new ArrayList<>();
+            List<Seq> sequences = new ArrayList<>();
+            try (StepDriver driver = new StepDriver(model, dtype, threads)) {
+                for (int family = 0; family < 9; family++) {
+                    int shared = 64 * (1 + family % 3) + 16 * (family % 2);
+                    int[] trunk = random.ints(shared, 0, vocab).toArray();
+                    Seq first = new Seq(trunk);
+                    driver.step(new Part(first, shared, shared));
+                    for (int member = 0; member < 1 + family; member++) {
+                        int[] own =
+                                random.ints(1 + random.nextInt(80), 0, vocab).toArray();
+                        int[] prompt = Arrays.copyOf(trunk, shared + own.length);
+                        System.arraycopy(own, 0, prompt, shared, own.length);
+                        prompts.add(prompt);
+                        sequences.add(driver.fork(first, shared, own));
+                    }
+                }
+                runMixed(driver, sequences, random);
+                String what = name + " " + dtype + ", threads " + threads;
+                assertSame(
+                        alone(model, dtype, threads, VECTOR, prompts),
+                        results(driver, model, sequences, prompts),
+                        what);
+            }
+        }
+    }
+
     private static List<Result> budgeted(ModelDirectory model, Dtype dtype, List<int[]> prompts, int budget) {
         try (StepDriver driver = new StepDriver(model, dtype, 2)) {
             List<Seq> sequences = prompts.stream().map(Seq::new).toList();
