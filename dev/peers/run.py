@@ -141,7 +141,10 @@ def measure(engine, round_number, wanted, works, models, options, out, log):
 def ceilings_arguments(works):
     batches = sorted({work["requests"] * work["samples"] for work in works.values() if work["new"] > 1})
     lengths = sorted({work["prompt"] for work in works.values()})
-    return ["ceilings", "--batch-sizes", ",".join(map(str, batches)), "--lengths", ",".join(map(str, lengths))]
+    rollout = next(work for work in works.values() if work["samples"] > 1)
+    sizes = [rollout[name] for name in ("requests", "prompt", "samples", "new")]
+    return ["ceilings", "--batch-sizes", ",".join(map(str, batches)), "--lengths", ",".join(map(str, lengths)),
+            "--rollout", ",".join(map(str, sizes))]
 
 
 def millrace(work, round_number, models, options, out):

@@ -59,8 +59,10 @@ def compare(work, figures, ceilings, rounds, facts):
 
 
 def bound(work, ceilings):
-    """Tokens per second if the engine did nothing but the products at their ceiling, attention's operations of long prompts at the
-    float32 rate, and one read of the weights or KV at read bandwidth."""
+    """Tokens per second if the engine did nothing but the products at their ceiling, attention of the prompts in the faster of two
+    ways, and one read of the weights or KV at read bandwidth; of a rollout, what its own row of the ceilings has."""
+    if work["samples"] > 1:
+        return rollout_bound(work, ceilings)
     machine = ceilings["machine"][0]
     bytes_per_s = machine["read_gb_per_s"] * 1e9
     prompts = [row for row in ceilings["steps"] if row["attention_ms"] is not None]
@@ -71,9 +73,8 @@ def bound(work, ceilings):
     prefill = work["requests"] * (work["prompt"] * longest["gemm_ms"] / longest["tokens"] + own["attention_ms"]) / 1e3
     if work["kind"] == "prompt":
         return work["requests"] * work["prompt"] / prefill
-    sequences = work["requests"] * work["samples"]
-    shared = work["requests"] * work["prompt"]  # a prompt's KV is read once for all of its samples
-    kv_bytes = (shared + sequences * work["new"] / 2) * machine["kv_bytes_per_token"]
+    sequences = work["requests"]
+    kv_bytes = sequences * (work["prompt"] + work["new"] / 2) * machine["kv_bytes_per_token"]
     if sequences == 1:
         step = (machine["matrix_bytes"] + kv_bytes) / bytes_per_s
     else:
@@ -81,6 +82,15 @@ def bound(work, ceilings):
     if work["kind"] == "decode":
         return sequences / step
     return sequences * work["new"] / (prefill + (work["new"] - 1) * step)
+
+
+def rollout_bound(work, ceilings):
+    """New tokens per second of the measured parts of a rollout's prompts and steps, none of them the engine's."""
+    sizes = dict(prompts=work["requests"], prompt_tokens=work["prompt"], samples=work["samples"], new_tokens=work["new"])
+    for row in ceilings.get("rollout", []):
+        if all(row[name] == size for name, size in sizes.items()):
+            return row["new_tokens_per_s"]
+    raise SystemExit(f"run.py: the ceilings measured have no rollout of {sizes}; measure them again: --only ceilings --again")
 
 
 def middle(values):

@@ -1,7 +1,9 @@
 package io.millrace.bench.ceiling;
 
 import io.millrace.plan.ModelShape;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import org.bytedeco.dnnl.dnnl_version_t;
 import org.bytedeco.dnnl.global.dnnl;
@@ -13,7 +15,7 @@ public final class Ceilings implements AutoCloseable {
     private final Crew crew;
     private final Map<Long, GemmCeiling> gemms = new LinkedHashMap<>();
     private GemmCeiling fixedGemms;
-    private AttentionCeiling sharedAttention;
+    private final List<Runnable> kept = new ArrayList<>(); // until all is closed
     private ReadBandwidth readBandwidth;
     private Float32Rate float32Rate;
 
@@ -64,18 +66,31 @@ public final class Ceilings implements AutoCloseable {
         }
     }
 
-    /** Attention's products of a decode step over prompts whose samples share them; the last one asked for stays in memory. */
-    public AttentionCeiling sharedAttention(int numPrompts, int promptTokens, int numSamples) {
-        closeAttention();
-        sharedAttention = new AttentionCeiling(shape, numPrompts, promptTokens, numSamples, bfloat16, crew);
-        return sharedAttention;
+    /** Attention's products of a decode step over prompts whose samples share them, with nothing between them. */
+    public AttentionCeiling sharedAttentionProducts(int numPrompts, int promptTokens, int numSamples) {
+        return keep(AttentionCeiling.productsOfStep(shape, numPrompts, promptTokens, numSamples, bfloat16, crew));
     }
 
-    private void closeAttention() {
-        if (sharedAttention != null) {
-            sharedAttention.close();
-            sharedAttention = null;
-        }
+    /** Attention of such a step, with the fastest way to turn scores into weights. */
+    public AttentionCeiling sharedAttention(int numPrompts, int promptTokens, int numSamples) {
+        return keep(AttentionCeiling.ofStep(shape, numPrompts, promptTokens, numSamples, bfloat16, crew));
+    }
+
+    /** Attention of a prompt over itself, with the fastest way to turn scores into weights. */
+    public AttentionCeiling promptAttention(int numTokens) {
+        return keep(AttentionCeiling.ofPrompt(shape, numTokens, bfloat16, crew));
+    }
+
+    /** What drawing from so many rows of logits must at least do. */
+    public LogitsCeiling logits(int rows) {
+        LogitsCeiling made = LogitsCeiling.prepare(rows, shape.vocabSize(), crew);
+        kept.add(made::close);
+        return made;
+    }
+
+    private AttentionCeiling keep(AttentionCeiling made) {
+        kept.add(made::close);
+        return made;
     }
 
     public ReadBandwidth readBandwidth() {
@@ -96,7 +111,7 @@ public final class Ceilings implements AutoCloseable {
     public void close() {
         gemms.values().forEach(GemmCeiling::close);
         closeFixed();
-        closeAttention();
+        kept.forEach(Runnable::run);
         if (float32Rate != null) {
             float32Rate.close();
         }

@@ -14,14 +14,16 @@ import org.bytedeco.dnnl.dnnl_stream;
  * All matrix products that one step of a model needs, alone: the same shapes and row counts, distinct weights for every layer,
  * inputs and outputs that stay in cache, no wait between products. In the last layer, once keys and values are there, only rows
  * whose logits are wanted go on. As fast as oneDNN can: its own threading is tried against fixed
- * shares of the columns per thread, whole and in narrow panels, with float32 and with bfloat16 results, and the fastest
- * stands. Used by one thread.
+ * shares of the columns per thread, whole and in narrow panels, with float32 and with bfloat16 results, many rows also in calls
+ * of 256 each, and the fastest stands. Used by one thread.
  */
 public final class GemmCeiling implements AutoCloseable {
     private static final int NUM_TRIES = 3;
     private static final int NARROW_PANEL_WIDTH = 512;
+    private static final int ROWS_OF_A_CUT = 256;
 
     private final int numLayers;
+    private final int numCalls;
     private final Matrix[] matrices;
     private final Crew crew;
     private final Crew conductor = new Crew(1);
@@ -29,6 +31,7 @@ public final class GemmCeiling implements AutoCloseable {
     private final Product[][] products; // [members][matrices x panels]
     private final Matrix[][] matrixOf; // of each product
     private final dnnl_stream[] streams;
+    private double fastestSeconds; // while ways are tried
 
     /** Matrices of neighbouring layers; the LM head counts as one more layer. Several calls of these rows each. */
     private record Matrix(int rows, int numCalls, int depth, int width, int firstLayer, int numLayers) {
@@ -58,27 +61,34 @@ public final class GemmCeiling implements AutoCloseable {
     public static GemmCeiling prepare(ModelShape shape, int rows, int logitsRows, boolean bfloat16, Crew crew) {
         Format format = new Format(bfloat16, false);
         GemmCeiling best = null;
-        List<Way> ways = new ArrayList<>(List.of(
+        for (Way way : List.of(
                 new Way(false, Integer.MAX_VALUE, format),
                 new Way(false, NARROW_PANEL_WIDTH, format),
-                new Way(true, Integer.MAX_VALUE, format)));
-        double bestSeconds = Double.POSITIVE_INFINITY;
-        for (int i = 0; i < ways.size(); i++) {
-            GemmCeiling tried = new GemmCeiling(shape, rows, 1, logitsRows, crew, ways.get(i));
-            double seconds = tried.bestSeconds();
-            if (seconds < bestSeconds) {
-                if (best != null) {
-                    best.close();
-                }
-                best = tried;
-                bestSeconds = seconds;
-            } else {
-                tried.close();
-            }
-            if (i == 2 && bfloat16) {
-                ways.add(new Way(best.way.byOneDnn(), best.way.maxPanelWidth(), new Format(true, true)));
-            }
+                new Way(true, Integer.MAX_VALUE, format))) {
+            best = faster(best, new GemmCeiling(shape, rows, 1, logitsRows, crew, way));
         }
+        if (bfloat16) {
+            Way narrowResults = new Way(best.way.byOneDnn(), best.way.maxPanelWidth(), new Format(true, true));
+            best = faster(best, new GemmCeiling(shape, rows, 1, logitsRows, crew, narrowResults));
+        }
+        if (rows > ROWS_OF_A_CUT && rows % ROWS_OF_A_CUT == 0) {
+            int numCalls = rows / ROWS_OF_A_CUT;
+            Way way = new Way(false, Integer.MAX_VALUE, format);
+            best = faster(best, new GemmCeiling(shape, ROWS_OF_A_CUT, numCalls, logitsRows, crew, way));
+        }
+        return best;
+    }
+
+    /** One of the two, by its fastest pass; closes the other. */
+    private static GemmCeiling faster(GemmCeiling best, GemmCeiling tried) {
+        tried.fastestSeconds = tried.bestSeconds();
+        if (best == null || tried.fastestSeconds < best.fastestSeconds) {
+            if (best != null) {
+                best.close();
+            }
+            return tried;
+        }
+        tried.close();
         return best;
     }
 
@@ -101,6 +111,7 @@ public final class GemmCeiling implements AutoCloseable {
         this.crew = crew;
         this.way = way;
         this.numLayers = shape.numLayers();
+        this.numCalls = numCalls;
         this.matrices = matrices(shape, rows, numCalls, logitsRows);
         int numMembers = way.byOneDnn() ? 1 : crew.numThreads();
         this.products = new Product[numMembers][];
@@ -189,7 +200,7 @@ public final class GemmCeiling implements AutoCloseable {
 
     /** Which way was fastest. */
     public String describe() {
-        return way.describe();
+        return way.describe() + (numCalls > 1 ? ", in " + numCalls + " calls" : "");
     }
 
     /** Floating-point operations of one pass. */

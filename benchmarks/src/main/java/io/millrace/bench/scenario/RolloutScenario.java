@@ -1,8 +1,6 @@
 package io.millrace.bench.scenario;
 
-import io.millrace.bench.ceiling.AttentionCeiling;
 import io.millrace.bench.ceiling.Ceilings;
-import io.millrace.bench.ceiling.GemmCeiling;
 import io.millrace.bench.report.Check.Op;
 import io.millrace.bench.report.Report;
 import io.millrace.bench.report.Table;
@@ -13,8 +11,7 @@ import java.util.stream.IntStream;
 /**
  * A few long prompts with many samples each: the prompts are computed once, and attention reads what samples share once for
  * all of them. The whole is held against its parts measured alone, and steps with shared reads take turns with steps of an
- * engine that reads every sequence's blocks by themselves, and with the step's products alone: those with weights, and
- * attention's over what is shared.
+ * engine that reads every sequence's blocks by themselves, and with what a step must at least do.
  */
 public final class RolloutScenario implements Scenario {
     private static final int STEPS_PER_TURN = 8;
@@ -46,9 +43,6 @@ public final class RolloutScenario implements Scenario {
         this.sizes = sizes;
     }
 
-    /** A decode step's products alone. */
-    private record StepProducts(GemmCeiling gemms, AttentionCeiling attention) {}
-
     /** What a round measured. */
     private static final class Measured {
         final Samples totalSeconds = new Samples();
@@ -58,9 +52,9 @@ public final class RolloutScenario implements Scenario {
         final Samples speedUp = new Samples();
         final Samples sharedStepSeconds = new Samples();
         final Samples unsharedStepSeconds = new Samples();
-        final Samples gemmSeconds = new Samples();
-        final Samples attentionSeconds = new Samples();
+        final RolloutCeiling.Turns ceiling = new RolloutCeiling.Turns();
         final Samples overProducts = new Samples();
+        final Samples overCeiling = new Samples();
         long numPrefillTokens;
         int numSteps;
         int numUnsharedSteps;
@@ -91,14 +85,13 @@ public final class RolloutScenario implements Scenario {
                         new EngineSession(settings, new EngineSession.Options(maxNumSeqs, numKvTokens, true, false));
                 Ceilings ceilings =
                         new Ceilings(settings.model().shape(), settings.bfloat16(), settings.numCeilingThreads())) {
-            StepProducts products = new StepProducts(
-                    ceilings.gemms(maxNumSeqs, maxNumSeqs),
-                    ceilings.sharedAttention(sizes.numPrompts(), sizes.promptTokens(), sizes.numSamples()));
+            RolloutCeiling ceiling = new RolloutCeiling(settings, ceilings, sizes);
+            ceiling.turn(); // warms what comes in between
             settings.say("rollout, warming up");
             warmUp(shared, unshared, workload);
             for (int round = 0; round < numRounds; round++) {
                 settings.say("rollout, round %d of %d", round + 1, numRounds);
-                round(shared, unshared, products, workload, measured);
+                round(shared, unshared, ceiling, workload, measured);
             }
         }
         fill(report, measured);
@@ -115,7 +108,11 @@ public final class RolloutScenario implements Scenario {
     }
 
     private void round(
-            EngineSession shared, EngineSession unshared, StepProducts products, Workload workload, Measured measured) {
+            EngineSession shared,
+            EngineSession unshared,
+            RolloutCeiling ceiling,
+            Workload workload,
+            Measured measured) {
         List<int[]> prompts = prompts(workload, sizes.promptTokens());
         double prefills = 0;
         for (int[] prompt :
@@ -125,7 +122,7 @@ public final class RolloutScenario implements Scenario {
         long tokensBefore = shared.stats().numPromptTokens();
         double total = shared.runToEnd(requests(workload, prompts, sizes.newTokens()));
         measured.numPrefillTokens = shared.stats().numPromptTokens() - tokensBefore;
-        double steps = alternateSteps(shared, unshared, products, workload, prompts, measured);
+        double steps = alternateSteps(shared, unshared, ceiling, workload, prompts, measured);
         measured.totalSeconds.add(total);
         measured.prefillSeconds.add(prefills);
         measured.stepsSeconds.add(steps);
@@ -148,7 +145,7 @@ public final class RolloutScenario implements Scenario {
     private double alternateSteps(
             EngineSession shared,
             EngineSession unshared,
-            StepProducts products,
+            RolloutCeiling ceiling,
             Workload workload,
             List<int[]> prompts,
             Measured measured) {
@@ -181,11 +178,10 @@ public final class RolloutScenario implements Scenario {
             measured.sharedStepSeconds.add(with.median());
             measured.unsharedStepSeconds.add(without.median());
             measured.speedUp.add(without.median() / with.median());
-            double gemms = products.gemms().seconds();
-            double attention = products.attention().seconds();
-            measured.gemmSeconds.add(gemms);
-            measured.attentionSeconds.add(attention);
-            measured.overProducts.add(with.median() / (gemms + attention));
+            RolloutCeiling.Parts parts = ceiling.turn();
+            measured.ceiling.add(parts);
+            measured.overProducts.add(with.median() / (parts.gemmSeconds() + parts.attentionProductSeconds()));
+            measured.overCeiling.add(with.median() / parts.stepSeconds());
             seconds += with.sum();
             done += turn;
         }
@@ -229,11 +225,24 @@ public final class RolloutScenario implements Scenario {
                 measured.bytesCounted ? Double.valueOf(sharedBytes / 1e6) : null,
                 measured.bytesCounted ? Double.valueOf(unsharedBytes / 1e6) : null,
                 bytesRatio);
+        RolloutCeiling.Parts parts = measured.ceiling.medians();
         report.table("step_products", "gemm_ms", "attention_products_ms", "step_over_products")
+                .add(parts.gemmSeconds() * 1e3, parts.attentionProductSeconds() * 1e3, measured.overProducts.median());
+        report.table(
+                        "step_ceiling",
+                        "gemm_ms",
+                        "attention_ms",
+                        "own_kv_ms",
+                        "logits_ms",
+                        "step_ceiling_ms",
+                        "step_over_ceiling")
                 .add(
-                        measured.gemmSeconds.median() * 1e3,
-                        measured.attentionSeconds.median() * 1e3,
-                        measured.overProducts.median());
+                        parts.gemmSeconds() * 1e3,
+                        parts.attentionSeconds() * 1e3,
+                        parts.ownKvSeconds() * 1e3,
+                        parts.logitsSeconds() * 1e3,
+                        parts.stepSeconds() * 1e3,
+                        measured.overCeiling.median());
         boolean asSpecified = sizes.equals(Sizes.SPECIFIED);
         String name = "rollout, 8 prompts of 1,024 x 16 x 64 new: ";
         report.check(

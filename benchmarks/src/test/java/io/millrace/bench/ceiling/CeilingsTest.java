@@ -33,13 +33,99 @@ class CeilingsTest {
     }
 
     @Test
+    void manyRowsAreTheSameProductsInHoweverManyCalls() {
+        try (Ceilings ceilings = new Ceilings(SHAPE, false, 2)) {
+            long queryKeyValue = 64 * (64 + 2 * 32);
+            long rest = 64 * 64 + 64 * 2 * 96 + 96 * 64;
+            assertEquals(
+                    2.0 * (512 * 3 * queryKeyValue + (512 * 2 + 2) * rest + 2 * 64 * 500),
+                    ceilings.gemms(512, 2).flops());
+        }
+    }
+
+    @Test
+    void operationsOfASmallStepsAttentionAreThoseCountedByHand() {
+        ModelShape tiny = new ModelShape("tiny", 500, 32, 2, 2, 1, 16, 96, true, 128, 512);
+        try (Ceilings ceilings = new Ceilings(tiny, false, 2)) {
+            // 2 samples x 2 heads = 4 queries, each with 3 keys: 12 scores of 16 multiplications and additions, 32
+            // operations,
+            // are 384; as many with values: 768; in each of 2 layers
+            assertEquals(1536, ceilings.sharedAttentionProducts(1, 3, 2).flops());
+            assertEquals(1536, ceilings.sharedAttention(1, 3, 2).flops());
+            // 2 heads' queries of 2 tokens, each with 2 keys, in one tile: 8 scores x 32, twice; the last layer is left
+            // out
+            assertEquals(512, ceilings.promptAttention(2).flops());
+        }
+    }
+
+    @Test
     void everySharedKeyAndValueIsMultipliedByAllSamplesHeads() {
+        int numPrompts = 3;
+        int promptTokens = 50;
+        int numSamples = 4;
+        long count = 0;
+        for (int layer = 0; layer < SHAPE.numLayers(); layer++) {
+            for (int sequence = 0; sequence < numPrompts * numSamples; sequence++) {
+                for (int head = 0; head < SHAPE.numQueryHeads(); head++) {
+                    count += attentionOfOneQuery(promptTokens);
+                }
+            }
+        }
         for (boolean bfloat16 : new boolean[] {false, Ceilings.hasBfloat16()}) {
             try (Ceilings ceilings = new Ceilings(SHAPE, bfloat16, 2)) {
-                AttentionCeiling attention = ceilings.sharedAttention(3, 50, 4);
-                // 3 layers x 3 prompts x 2 KV heads; 4 samples x 2 heads of a group; keys and values of 50 tokens x 16
-                assertEquals(2.0 * 18 * 8 * 2 * 50 * 16, attention.flops());
+                AttentionCeiling products = ceilings.sharedAttentionProducts(numPrompts, promptTokens, numSamples);
+                assertEquals(count, products.flops());
+                assertTrue(products.seconds() > 0);
+                assertTrue(products.tried().isEmpty());
+                AttentionCeiling attention = ceilings.sharedAttention(numPrompts, promptTokens, numSamples);
+                assertEquals(count, attention.flops());
                 assertTrue(attention.seconds() > 0);
+                assertEquals(3, attention.tried().size());
+            }
+        }
+    }
+
+    @Test
+    void aPromptsTokensMeetTheirTilesKeysAndAllBefore() {
+        int numTokens = 150;
+        for (boolean bfloat16 : new boolean[] {false, Ceilings.hasBfloat16()}) {
+            try (Ceilings ceilings = new Ceilings(SHAPE, bfloat16, 2)) {
+                AttentionCeiling attention = ceilings.promptAttention(numTokens);
+                int tile = attention.describe().endsWith("32 tokens a tile") ? 32 : 64;
+                long count = 0;
+                for (int layer = 0; layer < SHAPE.numLayers() - 1; layer++) {
+                    for (int token = 0; token < numTokens; token++) {
+                        int endOfTile = Math.min(numTokens, (token / tile + 1) * tile);
+                        for (int head = 0; head < SHAPE.numQueryHeads(); head++) {
+                            count += attentionOfOneQuery(endOfTile);
+                        }
+                    }
+                }
+                assertEquals(count, attention.flops());
+                assertTrue(attention.seconds() > 0);
+                assertEquals(6, attention.tried().size());
+            }
+        }
+    }
+
+    private static long attentionOfOneQuery(int numKeys) {
+        long count = 0;
+        for (int key = 0; key < numKeys; key++) {
+            for (int dimension = 0; dimension < SHAPE.headDim(); dimension++) {
+                count += 2; // of the score
+                count += 2; // of the weighted values
+            }
+        }
+        return count;
+    }
+
+    @Test
+    void aRowOfLogitsIsEnoughForAnyNumberOfThreads() {
+        try (Ceilings ceilings = new Ceilings(SHAPE, false, 2)) {
+            for (int rows : new int[] {1, 5}) {
+                LogitsCeiling logits = ceilings.logits(rows);
+                assertTrue(logits.seconds() > 0);
+                assertEquals(2, logits.tried().size());
             }
         }
     }

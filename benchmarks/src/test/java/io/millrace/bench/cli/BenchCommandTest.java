@@ -142,6 +142,10 @@ class BenchCommandTest {
         assertTrue(share > 1 / 3.0 && share < 0.5, report.toString());
         JsonNode products = report.get("results").get("step_products").get(0);
         assertTrue(products.get("step_over_products").asDouble() > 0, report.toString());
+        JsonNode ceiling = report.get("results").get("step_ceiling").get(0);
+        assertEquals(products.get("gemm_ms").asDouble(), ceiling.get("gemm_ms").asDouble());
+        assertTrue(ceiling.get("own_kv_ms").asDouble() > 0, report.toString());
+        assertTrue(ceiling.get("step_over_ceiling").asDouble() > 0, report.toString());
         for (JsonNode check : report.get("checks")) {
             assertTrue(check.get("ok").isNull(), check.toString());
         }
@@ -151,7 +155,17 @@ class BenchCommandTest {
     void measuresCeilingsWithoutAnEngine() throws IOException {
         Path json = directory.resolve("report.json");
         String[] arguments = {
-            "ceilings", "--model", config(), "--batch-sizes", "1,3", "--lengths", "7", "--json", json.toString()
+            "ceilings",
+            "--model",
+            config(),
+            "--batch-sizes",
+            "1",
+            "--lengths",
+            "7",
+            "--rollout",
+            "1,7,3,2",
+            "--json",
+            json.toString()
         };
         assertEquals(0, run(arguments), out.toString());
         JsonNode results = new ObjectMapper().readTree(json.toFile()).get("results");
@@ -162,6 +176,26 @@ class BenchCommandTest {
         assertTrue(results.get("steps").get(0).get("attention_ms").isNull());
         assertTrue(results.get("steps").get(0).get("fixed_over_fastest").asDouble() > 0);
         assertTrue(results.get("machine").get(0).get("read_gb_per_s").asDouble() > 0);
+        JsonNode prompt = results.get("steps").get(2);
+        double attention = Math.min(
+                prompt.get("attention_by_library_ms").asDouble(),
+                prompt.get("attention_at_f32_rate_ms").asDouble());
+        assertEquals(attention, prompt.get("attention_ms").asDouble());
+        JsonNode rollout = results.get("rollout").get(0);
+        assertEquals(
+                prompt.get("gemm_ms").asDouble() + attention,
+                rollout.get("prompt_ms").asDouble(),
+                1e-9);
+        double step = rollout.get("gemm_ms").asDouble()
+                + rollout.get("attention_ms").asDouble()
+                + rollout.get("own_kv_ms").asDouble()
+                + rollout.get("logits_ms").asDouble();
+        assertEquals(step, rollout.get("step_ms").asDouble(), 1e-9);
+        double millis = rollout.get("prompt_ms").asDouble() + step; // the second of 2 tokens takes a step
+        assertEquals(3 * 2 / millis * 1e3, rollout.get("new_tokens_per_s").asDouble(), 1e-6);
+        assertEquals(3 + 2 + 6, results.get("ways").size());
+        assertNotEquals(0, run("ceilings", "--model", config(), "--rollout", "1,7,3"));
+        assertTrue(out.toString().contains("--rollout"), out.toString());
     }
 
     @Test
