@@ -18,6 +18,7 @@ class BlockManagerRandomTest {
     private static final int NUM_WALKS = 200;
     private static final int NUM_STEPS = 300;
     private static final int[] RUNS = {1, 2, 3, 4};
+    private static final int[] UNITS = {1, 1, 2, 3};
 
     /** A sequence as a user of the manager keeps it. */
     private static final class Holder {
@@ -25,7 +26,8 @@ class BlockManagerRandomTest {
         final String salt;
         int[] tokens;
         int numComputed;
-        Content last; // of the chain of full computed blocks
+        int numIndexed; // full computed blocks that can be found, or could where there is a cache
+        Content last; // of the chain of these
 
         Holder(String salt, int[] tokens) {
             this.salt = salt;
@@ -43,11 +45,15 @@ class BlockManagerRandomTest {
     /** Contents of blocks as plain text, free blocks as plain lists. */
     private static final class Naive {
         final int blockSize;
+        final int unitBlocks;
+        final boolean caching;
         final Map<Integer, Content> found = new LinkedHashMap<>();
         final NaiveFreeBlocks free;
 
-        Naive(int numBlocks, int blockSize, int blocksPerRun) {
+        Naive(int numBlocks, int blockSize, boolean caching, int unitBlocks, int blocksPerRun) {
             this.blockSize = blockSize;
+            this.unitBlocks = unitBlocks;
+            this.caching = caching;
             free = new NaiveFreeBlocks(numBlocks, blocksPerRun);
         }
 
@@ -62,18 +68,29 @@ class BlockManagerRandomTest {
                     .orElse(null);
         }
 
+        /** Blocks of whole units among the first so many tokens. */
+        int wholeBlocks(int numTokens) {
+            int count = 0;
+            while ((count + unitBlocks) * blockSize <= numTokens) {
+                count += unitBlocks;
+            }
+            return count;
+        }
+
         /** Tokens that allocation finds; leaves the holder's chain at the last found content. */
         int numCached(Holder holder) {
-            int count = 0;
-            while ((count + 1) * blockSize < holder.tokens.length) {
-                Content content = find(text(holder, (count + 1) * blockSize), holder.last);
+            List<Content> chain = new ArrayList<>();
+            Content content = null;
+            while ((chain.size() + 1) * blockSize < holder.tokens.length) {
+                content = find(text(holder, (chain.size() + 1) * blockSize), content);
                 if (content == null) {
                     break;
                 }
-                holder.last = content;
-                count++;
+                chain.add(content);
             }
-            return count * blockSize;
+            holder.numIndexed = wholeBlocks(chain.size() * blockSize); // what is cut short is not taken at all
+            holder.last = holder.numIndexed == 0 ? null : chain.get(holder.numIndexed - 1);
+            return holder.numIndexed * blockSize;
         }
 
         /** Whether a table holds the block that a text is found in. */
@@ -96,14 +113,16 @@ class BlockManagerRandomTest {
             free.add(block, found.containsKey(block));
         }
 
-        /** Blocks that became full can be found, unless another has their content. */
-        void computed(Holder holder, int from, int to) {
-            for (int i = from / blockSize; (i + 1) * blockSize <= to; i++) {
-                String text = text(holder, (i + 1) * blockSize);
+        /** Blocks of units that became full can be found, unless another has their content. */
+        void computed(Holder holder, int to) {
+            for (; holder.numIndexed < wholeBlocks(to); holder.numIndexed++) {
+                String text = text(holder, (holder.numIndexed + 1) * blockSize);
                 Content content = find(text, holder.last);
                 if (content == null) {
                     content = new Content(text, holder.last);
-                    found.put(holder.table.block(i), content);
+                    if (caching) {
+                        found.put(holder.table.block(holder.numIndexed), content);
+                    }
                 }
                 holder.last = content;
             }
@@ -133,15 +152,18 @@ class BlockManagerRandomTest {
         int blockSize = 1 + random.nextInt(5);
         int numBlocks = 5 + random.nextInt(40);
         int blocksPerRun = RUNS[random.nextInt(RUNS.length)];
-        blocks = new BlockManager(numBlocks, blockSize, true, 1, blocksPerRun);
-        naive = new Naive(numBlocks, blockSize, blocksPerRun);
+        int unitBlocks = UNITS[random.nextInt(UNITS.length)];
+        boolean caching = random.nextInt(4) > 0;
+        blocks = new BlockManager(numBlocks, blockSize, caching, unitBlocks, blocksPerRun);
+        naive = new Naive(numBlocks, blockSize, caching, unitBlocks, blocksPerRun);
         holders = new ArrayList<>();
         stems = new int[][] {
             random.ints(20, 0, 3).toArray(), random.ints(20, 0, 3).toArray()
         };
         for (int step = 0; step < NUM_STEPS; step++) {
-            switch (random.nextInt(6)) {
+            switch (random.nextInt(7)) {
                 case 0 -> allocate();
+                case 6 -> allocateBeside();
                 case 1 -> fork();
                 case 2, 3 -> decode();
                 case 4 -> guess();
@@ -151,6 +173,7 @@ class BlockManagerRandomTest {
             assertEquals(
                     naive.free.order(), IntStream.of(blocks.freeOrder()).boxed().toList());
             verifySlots();
+            verifyUnits();
         }
     }
 
@@ -186,10 +209,45 @@ class BlockManagerRandomTest {
         holders.add(holder);
     }
 
+    /** A sibling of a common prefix, which is how prefixes are shared where there is no cache. */
+    private void allocateBeside() {
+        if (holders.isEmpty() || naive.caching) {
+            return;
+        }
+        Holder sibling = holders.get(random.nextInt(holders.size()));
+        int numShared = 1 + random.nextInt(sibling.numComputed);
+        Holder holder = new Holder(
+                sibling.salt,
+                IntStream.concat(Arrays.stream(sibling.tokens, 0, numShared), random.ints(random.nextInt(6), 0, 3))
+                        .toArray());
+        int numTokens = holder.tokens.length;
+        int expected =
+                naive.wholeBlocks(Math.min(numShared, numTokens - 1)); // the last token's logits are to be computed
+        int numSpare = random.nextInt(3);
+        int numFree = naive.free.order().size();
+        int cached = blocks.allocateBeside(holder.table, numTokens, sibling.table, numShared, numSpare);
+        if (cached == BlockManager.NO_FREE_BLOCK) {
+            assertEquals(0, holder.table.numBlocks());
+            assertTrue(blocks.numBlocksFor(numTokens) - expected + numSpare > numFree, "what fits is given");
+            return;
+        }
+        assertTrue(blocks.numBlocksFor(numTokens) - expected + numSpare <= numFree, "what is to be spared is");
+        assertEquals(expected * naive.blockSize, cached);
+        for (int i = 0; i < expected; i++) {
+            assertEquals(sibling.table.block(i), holder.table.block(i));
+        }
+        for (int i = expected; i < holder.table.numBlocks(); i++) {
+            naive.took(holder.table, i);
+        }
+        holder.numIndexed = expected;
+        compute(holder, cached, numTokens);
+        holders.add(holder);
+    }
+
     private void compute(Holder holder, int from, int to) {
         blocks.markComputed(holder.table, holder.tokens, from, to, holder.salt);
         holder.numComputed = to;
-        naive.computed(holder, from, to);
+        naive.computed(holder, to);
     }
 
     private void fork() {
@@ -199,8 +257,17 @@ class BlockManagerRandomTest {
             if (numTokens / naive.blockSize < parent.numComputed / naive.blockSize) {
                 numTokens = parent.numComputed; // only the last block may be partly used
             }
+            if (naive.unitBlocks > 1) {
+                numTokens = parent.numComputed;
+                boolean wholeUnits = naive.wholeBlocks(numTokens) * naive.blockSize == numTokens;
+                assertEquals(wholeUnits, blocks.maySharePrefix(numTokens));
+                if (!wholeUnits) {
+                    return;
+                }
+            }
             Holder child = new Holder(parent.salt, Arrays.copyOf(parent.tokens, numTokens));
             child.numComputed = numTokens;
+            child.numIndexed = parent.numIndexed;
             child.last = parent.last;
             blocks.fork(child.table, parent.table, numTokens);
             holders.add(child);
@@ -270,6 +337,15 @@ class BlockManagerRandomTest {
                 if (blocks.refCount(ids[i]) == 0) {
                     naive.freed(ids[i]);
                 }
+            }
+        }
+    }
+
+    /** What is rounded when a unit becomes whole is nobody else's before, nor does it change under anybody afterwards. */
+    private void verifyUnits() {
+        for (Holder holder : naive.unitBlocks > 1 ? holders : List.<Holder>of()) {
+            for (int i = naive.wholeBlocks(holder.numComputed); i < holder.table.numBlocks(); i++) {
+                assertEquals(1, blocks.refCount(holder.table.block(i)), "a unit that is not whole has one holder");
             }
         }
     }

@@ -40,30 +40,43 @@ final class PackedPanel implements AutoCloseable {
         this.shape = shape;
         this.memory = new dnnl_memory();
         this.bias = shape.hasBias() ? packBias(shape, bias, arena) : null;
-        OneDnn.check(
-                dnnl_memory_create(memory, shape.packedLayout(), OneDnn.engine(), arena.allocate(shape.packedBytes())),
-                "describe a packed panel");
+        try {
+            OneDnn.check(
+                    dnnl_memory_create(
+                            memory, shape.packedLayout(), OneDnn.engine(), arena.allocate(shape.packedBytes())),
+                    "describe a packed panel");
+            pack(rows, stream);
+        } catch (RuntimeException | Error e) {
+            close();
+            throw e;
+        }
+    }
+
+    /** Here and below, what was never made is no address, which the library destroys without complaint. */
+    private void pack(NativeBuffer rows, dnnl_stream stream) {
         dnnl_memory_desc plain =
                 OneDnn.matrix(shape.depth(), shape.width(), shape.format().dataType(), 1, shape.depth());
         dnnl_memory source = new dnnl_memory();
-        OneDnn.check(dnnl_memory_create(source, plain, OneDnn.engine(), rows.pointerAt(0)), "describe a plain panel");
         dnnl_primitive_desc descriptor = new dnnl_primitive_desc();
-        OneDnn.check(
-                dnnl_reorder_primitive_desc_create(
-                        descriptor, plain, OneDnn.engine(), shape.packedLayout(), OneDnn.engine(), null),
-                "describe the packing of " + shape);
         dnnl_primitive reorder = new dnnl_primitive();
-        OneDnn.check(dnnl_primitive_create(reorder, descriptor), "create the packing of " + shape);
         try (dnnl_exec_arg_t arguments = new dnnl_exec_arg_t(2)) {
+            OneDnn.check(
+                    dnnl_memory_create(source, plain, OneDnn.engine(), rows.pointerAt(0)), "describe a plain panel");
+            OneDnn.check(
+                    dnnl_reorder_primitive_desc_create(
+                            descriptor, plain, OneDnn.engine(), shape.packedLayout(), OneDnn.engine(), null),
+                    "describe the packing of " + shape);
+            OneDnn.check(dnnl_primitive_create(reorder, descriptor), "create the packing of " + shape);
             arguments.position(0).arg(DNNL_ARG_FROM).memory(source);
             arguments.position(1).arg(DNNL_ARG_TO).memory(memory);
             arguments.position(0);
             OneDnn.check(dnnl_primitive_execute(reorder, stream, 2, arguments), "pack " + shape);
+        } finally {
+            dnnl_primitive_destroy(reorder);
+            dnnl_primitive_desc_destroy(descriptor);
+            dnnl_memory_destroy(source);
+            dnnl_memory_desc_destroy(plain);
         }
-        dnnl_primitive_destroy(reorder);
-        dnnl_primitive_desc_destroy(descriptor);
-        dnnl_memory_destroy(source);
-        dnnl_memory_desc_destroy(plain);
     }
 
     /** A panel that the caller fills, in the shape's layout. */
@@ -82,8 +95,11 @@ final class PackedPanel implements AutoCloseable {
         packed.asByteBuffer().order(ByteOrder.nativeOrder()).asFloatBuffer().put(bias, 0, shape.width());
         dnnl_memory memory = new dnnl_memory();
         dnnl_memory_desc layout = shape.biasLayout();
-        OneDnn.check(dnnl_memory_create(memory, layout, OneDnn.engine(), packed), "describe a bias");
-        dnnl_memory_desc_destroy(layout);
+        try {
+            OneDnn.check(dnnl_memory_create(memory, layout, OneDnn.engine(), packed), "describe a bias");
+        } finally {
+            dnnl_memory_desc_destroy(layout);
+        }
         return memory;
     }
 
