@@ -120,7 +120,8 @@ public final class InferenceEngine implements AutoCloseable {
                 kvFingerprint + "; policy 0; salt ",
                 tokenizer.orElse(null),
                 backend,
-                proposer.map(p -> new Speculation(p, speculative.numSpeculativeTokens(), speculative.adaptive()))
+                proposer.map(p -> new Speculation(
+                                p, speculative.numSpeculativeTokens(), speculative.adaptive(), nanoClock))
                         .orElse(null),
                 store,
                 nanoClock,

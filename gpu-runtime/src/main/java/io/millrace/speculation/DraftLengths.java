@@ -13,8 +13,8 @@ import org.slf4j.LoggerFactory;
  * How many tokens to propose for each sequence: the number for which {@link SpeculationCost} promises the most, given the
  * sequence's own acceptance rate and what drafting and verifying cost at this batch by {@link StepCosts}; none where that
  * is no faster than plain steps. A proposer that knows its guesses' chances is told instead which chance is worth verifying:
- * a token that takes c of a plain step must come true in more than twice c of the cases. Now and then it looks again at what it
- * does not do: a plain step while it speculates, a few proposals while it does not.
+ * a token that takes c of a plain step must come true in more than twice c of the cases. It is asked for nothing where its
+ * {@link LookupAccount} is a loss. Now and then each batch size looks again at what it does not do, as {@link Revisits} say.
  *
  * <p>Goes by the clock, so how many tokens are proposed may differ from run to run. Under the coupled rule no output
  * depends on it.
@@ -43,10 +43,7 @@ final class DraftLengths {
      */
     private static final double MAX_CHANCE = 0.8;
 
-    private static final int PLAIN_INTERVAL = 64;
-    private static final int MIN_PROBE_INTERVAL = 64;
-    private static final int MAX_PROBE_INTERVAL = 256;
-    private static final int PROBED_SHARE = 8;
+    private static final int PROBED_SHARE = 16;
     private static final int PROBED_TOKENS = 2;
 
     private final int maxDraftTokens;
@@ -54,15 +51,23 @@ final class DraftLengths {
     private final Acceptance common = new Acceptance(0.995);
     private final Map<Sequence, Acceptance> acceptances = new HashMap<>();
     private final int[] bestLengths = new int[NUM_RATES + 1]; // by acceptance rate in steps
-    private int numStepsSincePlain;
-    private int numStepsSinceProbe;
-    private int probeInterval = MIN_PROBE_INTERVAL;
+    private final BatchSize[] batchSizes = new BatchSize[StepCosts.NUM_CLASSES];
     private long numStepsOff;
     private boolean off;
     private boolean logged;
 
+    private int roundSize; // sequences of a round of lookups under way, the kind that goes on account; else 0
+
+    /** What is kept by class of batch sizes. */
+    private static final class BatchSize {
+        final Revisits revisits = new Revisits();
+        final LookupAccount account = new LookupAccount();
+        boolean isResting; // lookups were a loss
+    }
+
     DraftLengths(int maxDraftTokens) {
         this.maxDraftTokens = maxDraftTokens;
+        Arrays.setAll(batchSizes, c -> new BatchSize());
     }
 
     StepCosts costs() {
@@ -85,14 +90,9 @@ final class DraftLengths {
      */
     void choose(List<Sequence> sequences, int[] lengths) {
         int count = sequences.size();
-        for (int i = 0; i < count; i++) {
-            lengths[i] = 0;
-        }
-        if (!costs.knowsPlainStep(count)) {
-            return;
-        }
-        if (++numStepsSincePlain > PLAIN_INTERVAL) {
-            numStepsSincePlain = 0;
+        Arrays.fill(lengths, 0, count, 0);
+        Revisits revisits = batchSize(count).revisits;
+        if (!costs.knowsPlainStep(count) || revisits.isPlainDue()) {
             return;
         }
         double prior = common.rate(FIRST_RATE, PRIOR_WEIGHT);
@@ -107,14 +107,14 @@ final class DraftLengths {
             }
             any |= lengths[i] > 0;
         }
-        off = !any;
-        if (off) {
-            numStepsOff++;
-            noteOff(count, prior);
+        if (any) {
+            off = false;
+            revisits.observeGain();
+            return;
+        }
+        noteStepOff(count, "no number of proposals is faster than plain steps");
+        if (revisits.isTryDue()) {
             probe(count, lengths);
-        } else {
-            numStepsSinceProbe = 0;
-            probeInterval = MIN_PROBE_INTERVAL;
         }
     }
 
@@ -126,35 +126,74 @@ final class DraftLengths {
      */
     double chooseChance(int numSequences, int[] lengths) {
         Arrays.fill(lengths, 0, numSequences, 0);
-        if (!costs.knowsPlainStep(numSequences)) {
+        roundSize = 0;
+        BatchSize size = batchSize(numSequences);
+        if (!costs.knowsPlainStep(numSequences) || size.revisits.isPlainDue()) {
             return 1;
         }
-        if (++numStepsSincePlain > PLAIN_INTERVAL) {
-            numStepsSincePlain = 0;
+        if (size.account.isPeriodOver()) {
+            size.isResting = size.account.endPeriod();
+            if (!size.isResting) {
+                size.revisits.observeGain();
+            }
+        }
+        if (size.isResting) {
+            size.isResting = !size.revisits.isTryDue();
+        }
+        if (size.isResting) {
+            noteStepOff(numSequences, "looking guesses up took longer than they saved");
             return 1;
         }
-        double minChance = Math.max(MIN_CHANCE, MIN_CHANCE_OVER_COST * costs.verifyCost(numSequences));
-        off = minChance > MAX_CHANCE;
-        if (off) {
-            numStepsOff++;
-            noteOff(numSequences, common.rate(FIRST_RATE, PRIOR_WEIGHT));
+        if (!costs.knowsVerifyCost(numSequences)) {
+            roundSize = numSequences;
             probe(numSequences, lengths);
             return 0;
         }
-        numStepsSinceProbe = 0;
-        probeInterval = MIN_PROBE_INTERVAL;
+        double minChance = Math.max(MIN_CHANCE, MIN_CHANCE_OVER_COST * costs.verifyCost(numSequences));
+        if (minChance > MAX_CHANCE) {
+            noteStepOff(numSequences, "verifying costs so much that only the surest guesses would pay");
+            if (size.revisits.isTryDue()) {
+                probe(numSequences, lengths);
+            }
+            return 0;
+        }
+        off = false;
+        roundSize = numSequences;
         Arrays.fill(lengths, 0, numSequences, maxDraftTokens);
         return minChance;
     }
 
+    /** Notes how long looking up guesses took, before the step that verifies them. */
+    void observeLookups(int numLookups, long nanos) {
+        if (roundSize > 0) {
+            batchSize(roundSize).account.observeLookups(numLookups, nanos / costs.plainNanos(roundSize));
+        }
+    }
+
+    /**
+     * Notes a step, before what was accepted in it.
+     *
+     * @param numDecoding sequences that computed their last token
+     * @param numProposed tokens verified beside them
+     * @param numPromptTokens all other tokens
+     */
+    void observeStep(int numDecoding, int numProposed, int numPromptTokens, long nanos) {
+        costs.observeStep(numDecoding, numProposed, numPromptTokens, nanos);
+        if (numProposed == 0) {
+            batchSize(numDecoding).revisits.observePlainStep();
+        } else if (roundSize > 0) {
+            double verifyCost = costs.verifyCost(roundSize) / roundSize;
+            batchSize(roundSize).account.observeVerifying(numProposed * verifyCost);
+        }
+    }
+
+    /** Notes how many of a sequence's verified proposals were accepted. */
     void observeVerified(Sequence sequence, int numProposed, int numAccepted) {
         common.count(numProposed, numAccepted);
         acceptances.computeIfAbsent(sequence, s -> new Acceptance(0.9)).count(numProposed, numAccepted);
-    }
-
-    /** Notes a step that verified nothing: it is a look at a plain one. */
-    void observePlainStep() {
-        numStepsSincePlain = 0;
+        if (roundSize > 0) {
+            batchSize(roundSize).account.observeSaved((double) numAccepted / roundSize);
+        }
     }
 
     void forget(Sequence sequence) {
@@ -172,24 +211,29 @@ final class DraftLengths {
     }
 
     private void probe(int count, int[] lengths) {
-        if (++numStepsSinceProbe < probeInterval) {
-            return;
-        }
-        numStepsSinceProbe = 0;
-        probeInterval = Math.min(MAX_PROBE_INTERVAL, 2 * probeInterval);
         for (int i = 0; i < Math.max(1, count / PROBED_SHARE); i++) {
             lengths[i] = Math.min(PROBED_TOKENS, maxDraftTokens);
         }
     }
 
-    private void noteOff(int numSequences, double rate) {
+    private BatchSize batchSize(int numSequences) {
+        return batchSizes[StepCosts.batchClass(numSequences)];
+    }
+
+    private void noteStepOff(int numSequences, String reason) {
+        off = true;
+        numStepsOff++;
         if (!logged) {
             logged = true;
             LOG.info(String.format(
-                    "speculation is off at %d sequences: of the proposals %.0f %% are accepted, drafting one token for each"
-                            + " sequence costs %.2f and verifying it %.2f of a plain step, so no number of them is faster;"
-                            + " it is tried again from time to time (said once)",
-                    numSequences, 100 * rate, costs.draftCost(numSequences), costs.verifyCost(numSequences)));
+                    "speculation is off at %d sequences: %s. Of the proposals %.0f %% are accepted, drafting one token for"
+                            + " each sequence costs %.2f and verifying it %.2f of a plain step; it is tried again from time"
+                            + " to time (said once)",
+                    numSequences,
+                    reason,
+                    100 * common.rate(FIRST_RATE, PRIOR_WEIGHT),
+                    costs.draftCost(numSequences),
+                    costs.verifyCost(numSequences)));
         }
     }
 }

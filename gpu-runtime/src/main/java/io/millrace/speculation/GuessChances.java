@@ -3,15 +3,17 @@ package io.millrace.speculation;
 /**
  * How often a lookup's guesses come true, by kind: how long the text before them matches, before how long a filling, and which
  * share of the places that match agree on the token. Begins at that share and follows what was accepted, so that a text in
- * which equal beginnings go on differently stops being guessed at. A kind that would have been guessed, but for too small a
- * chance, slowly returns to the share, and is tried again.
+ * which equal beginnings go on differently stops being guessed at. A kind that has learned of failures and is not guessed slowly
+ * returns to the share, and is tried again: sooner where nothing was guessed instead, later where a likelier kind was, since a
+ * try takes that one's place.
  */
 final class GuessChances {
     private static final int MAX_MATCH_LENGTH = 4;
     private static final int NUM_SHARES = 8;
     private static final double PRIOR_WEIGHT = 4;
     private static final double FADING = 0.98;
-    private static final double FADING_OF_REFUSED = 0.99;
+    private static final double FADING_OF_LEFT_OUT = 0.997;
+    private static final double FADING_OF_BEATEN = 0.998;
 
     private final double[] numTested = new double[(PromptLookup.MAX_FILLING + 1) * MAX_MATCH_LENGTH * (NUM_SHARES + 1)];
     private final double[] numAccepted = new double[numTested.length];
@@ -32,8 +34,7 @@ final class GuessChances {
 
     /** The chance that a guess of a kind is accepted, those before it accepted. */
     double chance(int kind) {
-        double share = (double) (kind % (NUM_SHARES + 1)) / NUM_SHARES;
-        return (numAccepted[kind] + PRIOR_WEIGHT * share) / (numTested[kind] + PRIOR_WEIGHT);
+        return (numAccepted[kind] + PRIOR_WEIGHT * share(kind)) / (numTested[kind] + PRIOR_WEIGHT);
     }
 
     /** Counts a guess that was verified. */
@@ -42,9 +43,25 @@ final class GuessChances {
         numAccepted[kind] = numAccepted[kind] * FADING + (isAccepted ? 1 : 0);
     }
 
-    /** Notes that a guess of a kind was left out. */
-    void fade(int kind) {
-        numTested[kind] *= FADING_OF_REFUSED;
-        numAccepted[kind] *= FADING_OF_REFUSED;
+    /** Notes that a kind was found and left out, since nothing found was likely enough. */
+    void leaveOut(int kind) {
+        fadeFailures(kind, FADING_OF_LEFT_OUT);
+    }
+
+    /** Notes that a kind was found and another one guessed. */
+    void beat(int kind) {
+        fadeFailures(kind, FADING_OF_BEATEN);
+    }
+
+    /** What speaks for a kind is kept: forgetting it would leave the kind unused, and so unknown, for good. */
+    private void fadeFailures(int kind, double fading) {
+        if (numAccepted[kind] < share(kind) * numTested[kind]) {
+            numTested[kind] *= fading;
+            numAccepted[kind] *= fading;
+        }
+    }
+
+    private static double share(int kind) {
+        return (double) (kind % (NUM_SHARES + 1)) / NUM_SHARES;
     }
 }

@@ -48,6 +48,8 @@ public final class PromptLookup implements Proposer {
 
     private final int[] votes = new int[MAX_PLACES]; // tokens behind the matches, latest first
     private final int[] lengths = new int[MAX_PLACES]; // of the matches
+    private final int[] kindsFound; // by the last lookup
+    private int numKindsFound;
     private int bestTokenId;
     private int bestKind;
     private double bestChance;
@@ -71,6 +73,7 @@ public final class PromptLookup implements Proposer {
         this.minLength = minLength;
         this.maxLength = maxLength;
         this.rule = rule;
+        kindsFound = new int[(MAX_FILLING + 1) * maxLength];
     }
 
     @Override
@@ -116,8 +119,8 @@ public final class PromptLookup implements Proposer {
                 return;
             }
             chance *= bestChance;
+            noteKindsFound(chance >= minChance);
             if (chance < minChance) {
-                chances.fade(bestKind);
                 return;
             }
             kinds[numGuesses] = bestKind;
@@ -130,10 +133,21 @@ public final class PromptLookup implements Proposer {
         }
     }
 
+    private void noteKindsFound(boolean isGuessed) {
+        for (int i = 0; i < numKindsFound; i++) {
+            if (!isGuessed) {
+                chances.leaveOut(kindsFound[i]);
+            } else if (kindsFound[i] != bestKind) {
+                chances.beat(kindsFound[i]);
+            }
+        }
+    }
+
     /** Finds the likeliest token behind the text; its kind is -1 if no place matches. */
     private void lookUp(TokenPlaces places) {
         bestKind = -1;
         bestChance = 0;
+        numKindsFound = 0;
         for (int filling = MAX_FILLING; filling >= 0; filling--) {
             int fewest = filling == 0 ? minLength : Math.max(minLength, MIN_LENGTH_BEFORE_FILLING);
             int end = numTokens + numGuesses - filling; // of what must match
@@ -223,6 +237,7 @@ public final class PromptLookup implements Proposer {
             }
         }
         int kind = GuessChances.kind(filling, length, most, numPlaces);
+        kindsFound[numKindsFound++] = kind;
         double chance = chances.chance(kind);
         if (chance >= bestChance) {
             bestChance = chance;
@@ -247,11 +262,6 @@ public final class PromptLookup implements Proposer {
     @Override
     public void forget(Sequence sequence) {
         histories.remove(sequence);
-    }
-
-    @Override
-    public long lastDraftStepNanos() {
-        return 0;
     }
 
     @Override

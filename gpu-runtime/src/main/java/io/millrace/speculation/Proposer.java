@@ -27,10 +27,12 @@ public interface Proposer extends AutoCloseable {
     void forget(Sequence sequence);
 
     /**
-     * How long drafting one more token for all sequences of the last round took; 0 if next to nothing, negative if the round
-     * tells nothing of it.
+     * How long drafting one more token for all sequences of the last round took; negative if the round tells nothing of it.
+     * Asked of those that draft one token for all after the other: a proposer that {@link #knowsChances} is timed by the round.
      */
-    long lastDraftStepNanos();
+    default long lastDraftStepNanos() {
+        return -1;
+    }
 
     @Override
     void close();

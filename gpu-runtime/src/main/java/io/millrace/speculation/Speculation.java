@@ -2,8 +2,10 @@ package io.millrace.speculation;
 
 import io.millrace.sequence.Sequence;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.LongSupplier;
 import java.util.function.ToIntFunction;
 
 /**
@@ -12,6 +14,7 @@ import java.util.function.ToIntFunction;
 public final class Speculation {
     private final Proposer proposer;
     private final int maxDraftTokens;
+    private final LongSupplier clock;
     private final DraftLengths lengths; // null if the number of proposals is fixed
     private final List<Sequence> decoding = new ArrayList<>();
     private final List<Sequence> chosen = new ArrayList<>();
@@ -24,12 +27,14 @@ public final class Speculation {
      *
      * @param maxDraftTokens γ: most proposals of a sequence in a step
      * @param adaptive whether to propose fewer, or none, where that is faster
+     * @param clock nanoseconds
      */
-    public Speculation(Proposer proposer, int maxDraftTokens, boolean adaptive) {
+    public Speculation(Proposer proposer, int maxDraftTokens, boolean adaptive, LongSupplier clock) {
         this.proposer = Objects.requireNonNull(proposer);
         if (maxDraftTokens < 1) {
             throw new IllegalArgumentException(maxDraftTokens + " draft tokens");
         }
+        this.clock = Objects.requireNonNull(clock);
         this.maxDraftTokens = maxDraftTokens;
         lengths = adaptive ? new DraftLengths(maxDraftTokens) : null;
     }
@@ -56,7 +61,7 @@ public final class Speculation {
         }
         double minChance = 0;
         if (lengths == null) {
-            java.util.Arrays.fill(limits, 0, decoding.size(), maxDraftTokens);
+            Arrays.fill(limits, 0, decoding.size(), maxDraftTokens);
         } else if (proposer.knowsChances()) {
             minChance = lengths.chooseChance(decoding.size(), limits);
         } else {
@@ -72,10 +77,19 @@ public final class Speculation {
             }
         }
         if (!chosen.isEmpty()) {
+            long begun = clock.getAsLong();
             proposer.propose(chosen, limits, minChance);
-            if (lengths != null && proposer.lastDraftStepNanos() >= 0) {
-                lengths.costs().observeDraftStep(decoding.size(), proposer.lastDraftStepNanos());
+            if (lengths != null) {
+                observeProposing(clock.getAsLong() - begun);
             }
+        }
+    }
+
+    private void observeProposing(long nanos) {
+        if (proposer.knowsChances()) {
+            lengths.observeLookups(chosen.size(), nanos);
+        } else if (proposer.lastDraftStepNanos() >= 0) {
+            lengths.costs().observeDraftStep(decoding.size(), proposer.lastDraftStepNanos());
         }
     }
 
@@ -90,7 +104,7 @@ public final class Speculation {
     }
 
     /**
-     * Notes a step.
+     * Notes a step, before what came of its proposals.
      *
      * @param numDecoding sequences that computed their last token
      * @param numProposed tokens verified beside them
@@ -98,10 +112,7 @@ public final class Speculation {
      */
     public void observeStep(int numDecoding, int numProposed, int numPromptTokens, long nanos) {
         if (lengths != null) {
-            lengths.costs().observeStep(numDecoding, numProposed, numPromptTokens, nanos);
-            if (numProposed == 0) {
-                lengths.observePlainStep();
-            }
+            lengths.observeStep(numDecoding, numProposed, numPromptTokens, nanos);
         }
     }
 

@@ -6,9 +6,10 @@ package io.millrace.speculation;
  * taken to cost what a prompt's token costs, and little enough to be tried.
  */
 final class StepCosts {
-    private static final int NUM_CLASSES = 64; // two per doubling of the batch
+    static final int NUM_CLASSES = 64; // two per doubling of the batch
     private static final int MIN_PROMPT_TOKENS = 16;
     private static final int MIN_PLAIN_STEPS = 3;
+    private static final int MIN_VERIFYING_STEPS = 3;
     private static final double MAX_UNTRIED_VERIFY_COST = 0.4; // of a plain step
 
     private final RecentMedian[] plainNanos = medians(NUM_CLASSES);
@@ -44,6 +45,16 @@ final class StepCosts {
     /** Whether plain steps of about this batch were measured often enough to compare with. */
     boolean knowsPlainStep(int numSequences) {
         return plainNanos[batchClass(numSequences)].count() >= MIN_PLAIN_STEPS;
+    }
+
+    /** The time of a plain step of about this batch; 0 until known. */
+    double plainNanos(int numSequences) {
+        return plainNanos[batchClass(numSequences)].value();
+    }
+
+    /** Whether steps of about this batch verified tokens often enough to tell what that costs. */
+    boolean knowsVerifyCost(int numSequences) {
+        return verifyNanosPerToken[batchClass(numSequences)].count() >= MIN_VERIFYING_STEPS;
     }
 
     /** Plain steps that verifying one token for each sequence costs on top of a plain step. */

@@ -114,11 +114,6 @@ class SpeculationTest {
         public void forget(Sequence sequence) {}
 
         @Override
-        public long lastDraftStepNanos() {
-            return 0;
-        }
-
-        @Override
         public void close() {}
     }
 

@@ -116,7 +116,9 @@ final class EngineOptions {
     @Option(
             names = "--prompt-lookup-max",
             paramLabel = "TOKENS",
-            description = "Most last tokens that --speculative-method ngram compares. Default: ${DEFAULT-VALUE}.")
+            description =
+                    "Most last tokens that --speculative-method ngram compares. With 1 it does not guess on behind a"
+                            + " token that the text did not know, which takes a match of two before it. Default: ${DEFAULT-VALUE}.")
     int promptLookupMax = SpeculativeConfig.DEFAULT_PROMPT_LOOKUP_MAX;
 
     @Option(
