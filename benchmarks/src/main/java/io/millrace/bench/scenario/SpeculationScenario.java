@@ -22,14 +22,16 @@ import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
 /**
  * Prompt lookup against plain steps on the demo model, whose questions and answers lie beside it: extraction as JSON, each
  * question alone, behind two earlier ones with their answers, and asked a second time, so that the answer quotes the prompt.
- * One request at a time and 64 together, these in more rounds, since one is over sooner. Blocks with and without speculation
- * alternate, in turned order every other round, on two pairs of engines opened in turned order, since where an engine's memory
- * lies counts too; the median of the rounds' ratios counts. A difference of outputs fails the run.
+ * One request at a time, and 64 together. Two steps with speculation and two without alternate, or a request of each where one
+ * runs at a time, so that a slow moment of the machine falls on both; the order is turned every other round. Where an engine's
+ * memory lies is worth some percent, too, so there are several pairs of engines, opened in turned order one after the other: the
+ * median of a pair's rounds counts, and the mean over the pairs. A difference of outputs fails the run.
  */
 public final class SpeculationScenario implements Scenario {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -37,9 +39,39 @@ public final class SpeculationScenario implements Scenario {
     private static final int NUM_REQUESTS = 64;
     private static final int MAX_NEW_TOKENS = 128;
     private static final long KV_CACHE_BYTES = 128L << 20;
-    private static final int[] AT_ONCE = {1, NUM_REQUESTS};
-    private static final int ROUNDS_TOGETHER = 4; // for every round of one request at a time
+    private static final int STEPS_PER_TURN = 2;
+    private static final int WARM_UP_PASSES = 2;
     private static final SpeculativeConfig LOOKUP = SpeculativeConfig.of(SpeculationMethod.NGRAM, "");
+
+    /**
+     * How much is run by each pair of engines.
+     *
+     * @param numAtOnce requests that run together
+     * @param numRequests in a round
+     * @param stepsPerTurn after which the other engine has its turn; a request alone is run to its end
+     * @param numWarmUpRounds first: prompts' prefixes are cached then, costs and chances known
+     * @param numRounds that are measured; even
+     */
+    private record Size(int numAtOnce, int numRequests, int stepsPerTurn, int numWarmUpRounds, int numRounds) {
+        static List<Size> all(BenchSettings settings) {
+            return List.of(
+                    new Size(1, settings.pick(32, NUM_REQUESTS), Integer.MAX_VALUE, 1, settings.pick(2, 12)),
+                    new Size(NUM_REQUESTS, NUM_REQUESTS, STEPS_PER_TURN, 3, settings.pick(6, 24)));
+        }
+    }
+
+    /** What the pairs of engines came to at one size. */
+    private static final class Results {
+        final Samples plainRates = new Samples();
+        final Samples speculativeRates = new Samples();
+        final Samples ratios = new Samples(); // medians, a pair each
+        long numProposed;
+        long numAccepted;
+
+        double ratio() {
+            return ratios.sum() / ratios.count();
+        }
+    }
 
     /** What comes before a question: some that follow it in the file, or itself, with their answers. */
     private record Workload(String name, int numEarlier, boolean isAskedAgain, float temperature) {
@@ -56,7 +88,48 @@ public final class SpeculationScenario implements Scenario {
 
     private record Question(String text, String answer) {}
 
-    private record Block(double tokensPerSecond, int textHash) {}
+    private record Round(double plainTokensPerSecond, double speculativeTokensPerSecond) {}
+
+    /** What one of two engines does in a round. */
+    private static final class Side {
+        private final InferenceEngine engine;
+        private long nanos;
+        private int numTokens;
+        private int textHash;
+        private boolean isBusy;
+
+        Side(InferenceEngine engine) {
+            this.engine = engine;
+        }
+
+        void begin(List<Request> requests) {
+            requests.forEach(engine::submit);
+            isBusy = true;
+        }
+
+        void run(int maxSteps) {
+            long start = System.nanoTime();
+            for (int i = 0; i < maxSteps && isBusy; i++) {
+                StepReport report = engine.step();
+                isBusy = report != null;
+                if (isBusy) {
+                    report.deltas().forEach(this::count);
+                }
+            }
+            nanos += System.nanoTime() - start;
+        }
+
+        private void count(SampleDelta delta) {
+            numTokens += delta.tokenIds().length;
+            if (delta.finished() != null) {
+                textHash += (delta.requestId() + delta.finished().text()).hashCode();
+            }
+        }
+
+        double tokensPerSecond() {
+            return numTokens * 1e9 / nanos;
+        }
+    }
 
     /** Two engines that differ in nothing but speculation. */
     private record Engines(InferenceEngine plain, InferenceEngine speculative) implements AutoCloseable {
@@ -72,6 +145,27 @@ public final class SpeculationScenario implements Scenario {
             }
         }
 
+        /** Runs the requests on both, in turns. */
+        Round run(List<Request> requests, Size size, boolean plainFirst) {
+            Side without = new Side(plain);
+            Side with = new Side(speculative);
+            Side first = plainFirst ? without : with;
+            Side second = plainFirst ? with : without;
+            for (int from = 0; from < size.numRequests; from += size.numAtOnce) {
+                List<Request> together = requests.subList(from, from + size.numAtOnce);
+                first.begin(together);
+                second.begin(together);
+                while (first.isBusy || second.isBusy) {
+                    first.run(size.stepsPerTurn);
+                    second.run(size.stepsPerTurn);
+                }
+            }
+            if (first.textHash != second.textHash) {
+                throw new IllegalStateException("speculation changed the outputs, " + size.numAtOnce + " at once");
+            }
+            return new Round(without.tokensPerSecond(), with.tokensPerSecond());
+        }
+
         @Override
         public void close() {
             try (plain;
@@ -81,12 +175,15 @@ public final class SpeculationScenario implements Scenario {
 
     @Override
     public Report run(BenchSettings settings) {
-        int numRounds = settings.pick(12, 36);
+        List<Size> sizes = Size.all(settings);
+        int numPairs = settings.pick(6, 8);
         Report report = Machine.newReport("speculation", settings)
                 .config("method", SpeculationMethod.NGRAM.optionName())
-                .config("requests", NUM_REQUESTS)
-                .config("rounds", numRounds)
-                .config("rounds_together", numRounds * ROUNDS_TOGETHER);
+                .config("engine_pairs", numPairs);
+        for (Size size : sizes) {
+            report.config("requests_" + size.numAtOnce + "_at_once", size.numRequests)
+                    .config("rounds_per_pair_" + size.numAtOnce + "_at_once", size.numRounds);
+        }
         Table table = report.table(
                 "speculation",
                 "workload",
@@ -95,20 +192,22 @@ public final class SpeculationScenario implements Scenario {
                 "plain_tokens_per_s",
                 "speculative_tokens_per_s",
                 "ratio",
+                "least_pair",
+                "most_pair",
                 "proposed",
                 "accepted_percent");
         double quotingAlone = Double.POSITIVE_INFINITY;
         double anyTogether = Double.POSITIVE_INFINITY;
         double anyAlone = Double.POSITIVE_INFINITY;
-        warmUpAll(settings);
+        warmUpAll(settings, sizes);
         for (Workload workload : WORKLOADS) {
             List<Request> requests = requests(settings, workload);
-            for (int numAtOnce : AT_ONCE) {
-                settings.say(
-                        "speculation, %s, temperature %.0f, %d at once",
-                        workload.name, workload.temperature, numAtOnce);
-                int rounds = numAtOnce == 1 ? numRounds : numRounds * ROUNDS_TOGETHER;
-                double ratio = compare(settings, workload, requests, numAtOnce, rounds, table);
+            settings.say("speculation, %s, temperature %.0f", workload.name, workload.temperature);
+            List<Results> results = compare(settings, requests, sizes, numPairs);
+            for (int i = 0; i < sizes.size(); i++) {
+                int numAtOnce = sizes.get(i).numAtOnce;
+                addRow(table, workload, numAtOnce, results.get(i));
+                double ratio = results.get(i).ratio();
                 if (numAtOnce > 1) {
                     anyTogether = Math.min(anyTogether, ratio);
                 } else {
@@ -140,89 +239,62 @@ public final class SpeculationScenario implements Scenario {
     }
 
     /** Runs every workload with and without speculation, so that the first one measured finds code as compiled as the last. */
-    private static void warmUpAll(BenchSettings settings) {
+    private static void warmUpAll(BenchSettings settings, List<Size> sizes) {
         settings.say("speculation, warming up all workloads");
-        EngineConfig config = config(settings);
-        for (Workload workload : WORKLOADS) {
-            List<Request> requests = requests(settings, workload);
-            try (Engines engines = Engines.open(config, true)) {
-                for (int numAtOnce : AT_ONCE) {
-                    block(engines.plain, requests, numAtOnce);
-                    block(engines.speculative, requests, numAtOnce);
+        for (int pass = 0; pass < WARM_UP_PASSES; pass++) {
+            for (Workload workload : WORKLOADS) {
+                List<Request> requests = requests(settings, workload);
+                try (Engines engines = Engines.open(config(settings), true)) {
+                    sizes.forEach(size -> engines.run(requests, size, true));
                 }
             }
         }
     }
 
-    private static double compare(
-            BenchSettings settings,
-            Workload workload,
-            List<Request> requests,
-            int numAtOnce,
-            int numRounds,
-            Table table) {
-        EngineConfig config = config(settings);
-        try (Engines one = Engines.open(config, true);
-                Engines other = Engines.open(config, false)) {
-            for (Engines engines : List.of(one, other)) {
-                WarmUp.untilStable(
-                        settings.pick(3, 20),
-                        () -> 1 / block(engines.plain, requests, numAtOnce).tokensPerSecond()
-                                + 1
-                                        / block(engines.speculative, requests, numAtOnce)
-                                                .tokensPerSecond());
-            }
-            Samples without = new Samples();
-            Samples with = new Samples();
-            Samples ratios = new Samples();
-            for (int round = 0; round < numRounds; round++) {
-                Engines engines = round / 2 % 2 == 0 ? one : other;
-                boolean plainFirst = round % 2 == 0;
-                Block first = block(plainFirst ? engines.plain : engines.speculative, requests, numAtOnce);
-                Block second = block(plainFirst ? engines.speculative : engines.plain, requests, numAtOnce);
-                if (first.textHash() != second.textHash()) {
-                    throw new IllegalStateException("speculation changed the outputs of " + workload);
+    /** What each size came to. */
+    private static List<Results> compare(
+            BenchSettings settings, List<Request> requests, List<Size> sizes, int numPairs) {
+        List<Results> results = sizes.stream().map(size -> new Results()).toList();
+        for (int pair = 0; pair < numPairs; pair++) {
+            try (Engines engines = Engines.open(config(settings), pair % 2 == 0)) {
+                for (int i = 0; i < sizes.size(); i++) {
+                    measure(engines, requests, sizes.get(i), results.get(i));
                 }
-                Block slow = plainFirst ? first : second;
-                Block fast = plainFirst ? second : first;
-                without.add(slow.tokensPerSecond());
-                with.add(fast.tokensPerSecond());
-                ratios.add(fast.tokensPerSecond() / slow.tokensPerSecond());
             }
-            SpeculationStats ofOne = one.speculative.stats().speculation();
-            SpeculationStats ofOther = other.speculative.stats().speculation();
-            long numProposed = ofOne.numProposedTokens() + ofOther.numProposedTokens();
-            long numAccepted = ofOne.numAcceptedTokens() + ofOther.numAcceptedTokens();
-            table.add(
-                    workload.name,
-                    workload.temperature,
-                    numAtOnce,
-                    without.median(),
-                    with.median(),
-                    ratios.median(),
-                    numProposed,
-                    numProposed == 0 ? 0.0 : 100.0 * numAccepted / numProposed);
-            return ratios.median();
         }
+        return results;
     }
 
-    private static Block block(InferenceEngine engine, List<Request> requests, int numAtOnce) {
-        int numTokens = 0;
-        int hash = 0;
-        long start = System.nanoTime();
-        for (int first = 0; first < requests.size(); first += numAtOnce) {
-            requests.subList(first, Math.min(requests.size(), first + numAtOnce))
-                    .forEach(engine::submit);
-            for (StepReport report = engine.step(); report != null; report = engine.step()) {
-                for (SampleDelta delta : report.deltas()) {
-                    numTokens += delta.tokenIds().length;
-                    hash += delta.finished() == null
-                            ? 0
-                            : (delta.requestId() + delta.finished().text()).hashCode();
-                }
-            }
+    private static void measure(Engines engines, List<Request> requests, Size size, Results results) {
+        for (int round = 0; round < size.numWarmUpRounds; round++) {
+            engines.run(requests, size, round % 2 == 0);
         }
-        return new Block(numTokens * 1e9 / (System.nanoTime() - start), hash);
+        SpeculationStats before = engines.speculative.stats().speculation();
+        Samples ratios = new Samples();
+        for (int round = 0; round < size.numRounds; round++) {
+            Round rates = engines.run(requests, size, round % 2 == 0);
+            results.plainRates.add(rates.plainTokensPerSecond);
+            results.speculativeRates.add(rates.speculativeTokensPerSecond);
+            ratios.add(rates.speculativeTokensPerSecond / rates.plainTokensPerSecond);
+        }
+        SpeculationStats after = engines.speculative.stats().speculation();
+        results.ratios.add(ratios.median());
+        results.numProposed += after.numProposedTokens() - before.numProposedTokens();
+        results.numAccepted += after.numAcceptedTokens() - before.numAcceptedTokens();
+    }
+
+    private static void addRow(Table table, Workload workload, int numAtOnce, Results results) {
+        table.add(
+                workload.name,
+                workload.temperature,
+                numAtOnce,
+                results.plainRates.median(),
+                results.speculativeRates.median(),
+                results.ratio(),
+                Arrays.stream(results.ratios.values()).min().orElseThrow(),
+                Arrays.stream(results.ratios.values()).max().orElseThrow(),
+                results.numProposed,
+                results.numProposed == 0 ? 0.0 : 100.0 * results.numAccepted / results.numProposed);
     }
 
     private static List<Request> requests(BenchSettings settings, Workload workload) {
