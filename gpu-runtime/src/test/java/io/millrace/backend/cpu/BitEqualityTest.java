@@ -59,7 +59,14 @@ class BitEqualityTest {
         prompts.addAll(family(model, new Random(6)));
         List<Result> alone = alone(model, dtype, 2, VECTOR, prompts);
         for (int budget : new int[] {16, 17, 64, 256, 1024, 4096}) {
-            assertSame(alone, budgeted(model, dtype, prompts, budget), name + " " + dtype + ", budget " + budget);
+            assertSame(alone, budgeted(model, dtype, 2, prompts, budget), name + " " + dtype + ", budget " + budget);
+        }
+        // Steps of several slices, whose borders fall between two tokens that share ints of the cache.
+        for (int threads = 1; threads <= 3; threads++) {
+            for (int budget : new int[] {515, 1031, 4096}) {
+                String what = name + " " + dtype + ", budget " + budget + ", " + threads + " threads";
+                assertSame(alone, budgeted(model, dtype, threads, prompts, budget), what);
+            }
         }
     }
 
@@ -99,8 +106,9 @@ class BitEqualityTest {
         }
     }
 
-    private static List<Result> budgeted(ModelDirectory model, Dtype dtype, List<int[]> prompts, int budget) {
-        try (StepDriver driver = new StepDriver(model, dtype, 2)) {
+    private static List<Result> budgeted(
+            ModelDirectory model, Dtype dtype, int threads, List<int[]> prompts, int budget) {
+        try (StepDriver driver = new StepDriver(model, dtype, threads)) {
             List<Seq> sequences = prompts.stream().map(Seq::new).toList();
             List<Part> parts = new ArrayList<>();
             do {
