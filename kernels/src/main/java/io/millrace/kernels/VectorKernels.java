@@ -78,7 +78,7 @@ final class VectorKernels implements Kernels {
     @Override
     public void foldScores(
             float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
-        VectorRows.foldScores(scores, firstRow, numRows, counts, maxima, sums, factors);
+        VectorFolds.foldScores(scores, firstRow, numRows, counts, maxima, sums, factors);
     }
 
     @Override
@@ -92,14 +92,14 @@ final class VectorKernels implements Kernels {
             float[] maxima,
             float[] sums,
             float[] factors) {
-        VectorRows.foldScoresToBfloat16(
+        VectorFolds.foldScoresToBfloat16(
                 scores, scoresOffset, scoresStride, firstRow, numRows, counts, maxima, sums, factors);
     }
 
     @Override
     public void foldTilesToBfloat16(
             float[] scores, int numTiles, int firstRow, int numRows, float[] maxima, float[] sums, float[][] factors) {
-        VectorRows.foldTilesToBfloat16(scores, numTiles, firstRow, numRows, maxima, sums, factors);
+        VectorFolds.foldTilesToBfloat16(scores, numTiles, firstRow, numRows, maxima, sums, factors);
     }
 
     @Override

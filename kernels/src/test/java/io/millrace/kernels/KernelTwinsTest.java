@@ -291,6 +291,37 @@ class KernelTwinsTest {
         }
     }
 
+    /** Also by one next to the border, an infinite one and one that is no number, wherever in the tile it stands. */
+    @Test
+    void aSingleScoreRaisesTheMaximumAsInTheTwin() {
+        float bound = 3 + Kernels.SLACK;
+        float[] singles = {
+            bound,
+            Math.nextUp(bound),
+            Math.nextDown(bound),
+            Float.NEGATIVE_INFINITY,
+            Float.POSITIVE_INFINITY,
+            Float.intBitsToFloat(0x7fc00000),
+            Float.intBitsToFloat(0xffc00000)
+        };
+        int[] counts = {64};
+        for (float single : singles) {
+            for (int at = 0; at < Kernels.TILE_SIZE; at++) {
+                for (Kernels kernels : new Kernels[] {scalar, vector}) {
+                    float[] scores = new float[Kernels.TILE_SIZE];
+                    scores[at] = single;
+                    float[] maxima = {3};
+                    float[] factors = new float[1];
+                    float[] sums = new float[Kernels.LANES];
+                    kernels.foldScoresToBfloat16(scores, 0, 64, 0, 1, counts, maxima, sums, factors);
+                    assertEquals(single > bound ? single : 3, maxima[0], kernels.name() + ", " + single + " at " + at);
+                    assertEquals(single > bound ? Exp2.of(3 - single) : 1, factors[0]);
+                    assertEquals(Float.isNaN(single) || single > Float.MAX_VALUE, Float.isNaN(scores[at]));
+                }
+            }
+        }
+    }
+
     /** Scores, maxima, sums and factors of rows from the third on. */
     private static float[][] foldTwoOn(
             Kernels kernels, float[] scores, int offset, int stride, int rows, int[] counts) {
