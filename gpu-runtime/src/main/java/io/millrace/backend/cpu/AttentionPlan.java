@@ -363,6 +363,11 @@ final class AttentionPlan {
         return count < array.length ? array : Arrays.copyOf(array, 2 * array.length);
     }
 
+    /** That the work is shared out to. */
+    int numThreads() {
+        return numThreads;
+    }
+
     /** Pieces of a level may run in any order, those of the next one after them. Followers are of none. */
     int numLevels() {
         return numLevels;
@@ -436,6 +441,11 @@ final class AttentionPlan {
     /** Positions of the piece's sequence whose keys and values are there once the step's are stored. */
     int contextLength(int piece) {
         return input.contextLengths()[sequence[piece]];
+    }
+
+    /** Where the blocks of the piece's sequence end that hold keys once the step's are stored. */
+    int endBlock(int piece) {
+        return (contextLength(piece) + Kernels.BLOCK_SIZE - 1) / Kernels.BLOCK_SIZE;
     }
 
     /** Where a row's state is kept between levels; -1 for rows of one piece only. */

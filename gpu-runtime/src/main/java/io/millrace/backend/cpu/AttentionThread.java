@@ -34,7 +34,9 @@ final class AttentionThread implements AutoCloseable {
     private final boolean[] isFollowed; // the piece's tokens whose folds a follower has ended
     private final int[] keyOffsets = new int[BLOCKS_PER_TILE];
     private final int[] valueOffsets = new int[BLOCKS_PER_TILE];
-    private int touched; // takes what is only read ahead, so that the compiler does not leave the reads out
+    private final ReadAhead readAhead; // null where the pool does not hold pairs
+    private int comingPiece; // that this or another thread will run about next, or -1
+    private int comingKvHead;
     private final short[] halfScratch;
     private final float[] wideKeyValues; // [blocks of a tile] of keys, then values, where the pool holds 8-bit numbers
 
@@ -64,6 +66,7 @@ final class AttentionThread implements AutoCloseable {
         accumulators = new float[rows * headDim];
         tileSums = new float[pool.isPaired() ? rows * headDim : 0];
         products = pool.isPaired() && shapes.areUsable() ? new AttentionProducts(shapes, rows, kernels) : null;
+        readAhead = pool.isPaired() ? new ReadAhead(pool, headDim) : null;
         counts = new int[rows];
         limits = new int[maxTokensPerPiece];
         isFollowed = new boolean[maxTokensPerPiece];
@@ -87,25 +90,29 @@ final class AttentionThread implements AutoCloseable {
             float[] allQueries,
             int[] positions,
             ActivationBuffer output) {
+        int numUnits = plan.numPieces(level) * numKvHeads;
         for (int unit = firstUnit; unit < endUnit; unit++) {
-            if (unit + 1 < endUnit && pool.isPaired()) {
-                readAhead(plan, plan.piece(level, (unit + 1) / numKvHeads), layer, (unit + 1) % numKvHeads);
+            boolean isLast = unit + 1 == endUnit;
+            int coming = isLast ? unit + plan.numThreads() : unit + 1;
+            comingPiece = coming < numUnits ? plan.piece(level, coming / numKvHeads) : -1;
+            comingKvHead = coming % numKvHeads;
+            if (readAhead != null && !isLast) {
+                readPartOfTile(plan, comingPiece, layer, comingKvHead);
             }
             run(plan, plan.piece(level, unit / numKvHeads), layer, unit % numKvHeads, allQueries, positions, output);
         }
     }
 
     /**
-     * Brings the next unit's first tile to the cache while memory has nothing else to do, if it is a part of one: hardware
-     * reads ahead by itself in whole tiles, but has hardly begun when so few blocks are over.
+     * Reads a piece's first tile, if it is a part of one: hardware reads ahead by itself in whole tiles, but has hardly begun
+     * when so few blocks are over.
      */
-    private void readAhead(AttentionPlan plan, int piece, int layer, int kvHead) {
-        int firstBlock = plan.firstTile(piece) * BLOCKS_PER_TILE;
-        int endBlock = (plan.contextLength(piece) + Kernels.BLOCK_SIZE - 1) / Kernels.BLOCK_SIZE;
-        int numBlocks = endBlock - firstBlock; // none where all tiles are shared
-        if (numBlocks > 0 && numBlocks < BLOCKS_PER_TILE) {
-            touched ^= pool.touchPairs(layer, plan.blockTable(piece), firstBlock, endBlock, kvHead);
+    private void readPartOfTile(AttentionPlan plan, int piece, int layer, int kvHead) {
+        readAhead.begin(layer);
+        if (plan.endBlock(piece) - plan.firstTile(piece) * BLOCKS_PER_TILE < BLOCKS_PER_TILE) {
+            readAhead.addTiles(plan, piece, plan.firstTile(piece), 1, kvHead);
         }
+        readAhead.advance(1);
     }
 
     /** Runs one unit. */
@@ -119,9 +126,10 @@ final class AttentionThread implements AutoCloseable {
             ActivationBuffer output) {
         int numTokens = plan.numTokens(piece);
         int head = kvHead * groupSize;
-        gather(plan, piece, numTokens, head, allQueries, positions);
+        boolean byProducts = products != null && numTokens * groupSize >= AttentionProducts.MIN_ROWS;
+        gather(plan, piece, numTokens, head, allQueries, positions, byProducts);
         int[] table = plan.blockTable(piece);
-        if (products != null && numTokens * groupSize >= AttentionProducts.MIN_ROWS) {
+        if (byProducts) {
             products.putQueries(queries, numTokens * groupSize);
             foldManyRows(plan, piece, layer, kvHead, numTokens, table);
         } else {
@@ -140,11 +148,19 @@ final class AttentionThread implements AutoCloseable {
     /** Carries on with the piece's rows as they stand. */
     private void runFollowers(AttentionPlan plan, int piece, int layer, int kvHead, ActivationBuffer output) {
         Arrays.fill(isFollowed, 0, plan.numTokens(piece), false);
+        if (readAhead != null) {
+            readAhead.begin(layer);
+            if (comingPiece >= 0) {
+                int tile = plan.firstTile(comingPiece);
+                int together = AttentionProducts.tilesTogether(plan.endTile(comingPiece) - tile);
+                readAhead.addTiles(plan, comingPiece, tile, together, comingKvHead);
+            }
+        }
         int next;
         for (int follower = plan.firstFollower(piece); follower >= 0; follower = next) {
             next = plan.nextFollower(follower);
-            if (next >= 0 && pool.isPaired()) {
-                readAhead(plan, next, layer, kvHead);
+            if (readAhead != null) {
+                readAhead.advance(plan.numTokens(piece));
             }
             int firstToken = plan.indexInLeader(follower);
             int endToken = firstToken + plan.numTokens(follower);
@@ -165,7 +181,14 @@ final class AttentionThread implements AutoCloseable {
         }
     }
 
-    private void gather(AttentionPlan plan, int piece, int numTokens, int head, float[] allQueries, int[] positions) {
+    private void gather(
+            AttentionPlan plan,
+            int piece,
+            int numTokens,
+            int head,
+            float[] allQueries,
+            int[] positions,
+            boolean byProducts) {
         int rowElements = groupSize * headDim;
         for (int i = 0; i < numTokens; i++) {
             int token = plan.token(piece, i);
@@ -176,7 +199,9 @@ final class AttentionThread implements AutoCloseable {
             int rows = numTokens * groupSize;
             Arrays.fill(maxima, 0, rows, Float.NEGATIVE_INFINITY);
             Arrays.fill(sums, 0, rows * Kernels.LANES, 0f);
-            Arrays.fill(accumulators, 0, rows * headDim, 0f);
+            if (!byProducts) { // products begin their own
+                Arrays.fill(accumulators, 0, rows * headDim, 0f);
+            }
         } else {
             for (int i = 0; i < numTokens; i++) {
                 int slot = plan.stateSlot(plan.row(piece, i));
@@ -202,6 +227,7 @@ final class AttentionThread implements AutoCloseable {
         int tile = plan.firstTile(piece);
         while (tile < endOfWhole) {
             int together = AttentionProducts.tilesTogether(endOfWhole - tile);
+            findNext(plan, piece, layer, kvHead, tile + together, endOfWhole);
             foldByProducts(layer, tile, together, true, Kernels.TILE_SIZE, kvHead, 0, numTokens, table);
             tile += together;
         }
@@ -219,6 +245,18 @@ final class AttentionThread implements AutoCloseable {
             }
         }
         products.readAccumulators(accumulators, rows);
+    }
+
+    /** Has the tiles of the next product read ahead, or the followers' first ones behind the last product. */
+    private void findNext(AttentionPlan plan, int piece, int layer, int kvHead, int tile, int endOfWhole) {
+        readAhead.begin(layer);
+        if (tile < endOfWhole) {
+            readAhead.addTiles(plan, piece, tile, AttentionProducts.tilesTogether(endOfWhole - tile), kvHead);
+            return;
+        }
+        for (int next = plan.firstFollower(piece); next >= 0; next = plan.nextFollower(next)) {
+            readAhead.addTiles(plan, next, plan.firstTile(next), 1, kvHead);
+        }
     }
 
     /** The first of the piece's tokens, from one on, that sees anything of a tile. */
@@ -275,14 +313,17 @@ final class AttentionThread implements AutoCloseable {
             count(tile, firstToken, numTokens);
         }
         int end = numTokens * groupSize;
+        int width = numTiles * Kernels.TILE_SIZE;
+        int numParts = (end - firstToken * groupSize) * width / CHUNK_ELEMENTS + numTiles; // of what is read ahead
         int numDone;
         for (int row = firstToken * groupSize; row < end; row += numDone) {
             numDone = products.multiplyKeys(numTiles, row, end - row);
-            foldScores(areWhole, numTiles, row, numDone);
+            foldScores(areWhole, numTiles, row, numDone, numParts);
         }
         for (int t = 0; t < numTiles; t++) {
             findBlocks(tile + t, numSlots, kvHead, table);
             products.putValues(kv, valueOffsets, numSlots);
+            readAhead.advance(numParts);
             products.rescale(factors[t], firstToken * groupSize, end - firstToken * groupSize);
             for (int row = firstToken * groupSize; row < end; row += numDone) {
                 numDone = products.multiplyValues(t, row, end - row);
@@ -291,11 +332,12 @@ final class AttentionThread implements AutoCloseable {
         }
     }
 
-    private void foldScores(boolean areWhole, int numTiles, int firstRow, int numRows) {
+    private void foldScores(boolean areWhole, int numTiles, int firstRow, int numRows, int numParts) {
         int width = numTiles * Kernels.TILE_SIZE;
         int most = CHUNK_ELEMENTS / width;
         for (int r = 0; r < numRows; r += most) {
             int rows = Math.min(most, numRows - r);
+            readAhead.advance(numParts);
             products.read(r * width, scores, rows * width);
             if (areWhole) {
                 kernels.foldTilesToBfloat16(scores, numTiles, firstRow + r, rows, maxima, sums, factors);

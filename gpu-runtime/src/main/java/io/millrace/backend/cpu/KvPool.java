@@ -26,8 +26,6 @@ final class KvPool {
     /** Of a block and head: one for each key and each value. */
     private static final int SCALES = 2 * Kernels.BLOCK_SIZE;
 
-    private static final int CACHE_LINE_INTS = 64 / Integer.BYTES;
-
     private static final long MAX_ARRAY_ELEMENTS = Integer.MAX_VALUE - 8;
 
     private final NumberFormat format; // of the computation
@@ -167,24 +165,6 @@ final class KvPool {
     /** A layer's keys and values where the format is float32. */
     float[] floats(int layer) {
         return floats[layer];
-    }
-
-    /**
-     * Loads an int of every cache line of up to four of a table's blocks, of all blocks by turns: memory answers fastest where
-     * several pages are asked for at once. Returns a number that depends on all of them.
-     */
-    int touchPairs(int layer, int[] table, int firstBlock, int endBlock, int kvHead) {
-        int[] kv = pairs[layer];
-        int last = endBlock - 1;
-        int at0 = keyOffset(table[firstBlock], kvHead);
-        int at1 = keyOffset(table[Math.min(firstBlock + 1, last)], kvHead);
-        int at2 = keyOffset(table[Math.min(firstBlock + 2, last)], kvHead);
-        int at3 = keyOffset(table[last], kvHead);
-        int touched = 0;
-        for (int i = 0; i < 2 * keyElements; i += CACHE_LINE_INTS) {
-            touched ^= kv[at0 + i] ^ kv[at1 + i] ^ kv[at2 + i] ^ kv[at3 + i];
-        }
-        return touched;
     }
 
     /** Whether two bfloat16 elements share an int, see {@link #pairs}. */
