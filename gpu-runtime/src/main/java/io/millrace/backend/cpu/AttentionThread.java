@@ -14,6 +14,9 @@ final class AttentionThread implements AutoCloseable {
     /** Elements of a product that go through all that follows together: they stay in the first-level cache. */
     private static final int CHUNK_ELEMENTS = 2048;
 
+    /** Of more rows, what a tile's products take is far more than bringing it; it mostly is in a cache from other rows, too. */
+    private static final int MAX_ROWS_TO_READ_AHEAD = 64;
+
     private final Kernels kernels;
     private final KvPool pool;
     private final AttentionState state;
@@ -250,6 +253,9 @@ final class AttentionThread implements AutoCloseable {
     /** Has the tiles of the next product read ahead, or the followers' first ones behind the last product. */
     private void findNext(AttentionPlan plan, int piece, int layer, int kvHead, int tile, int endOfWhole) {
         readAhead.begin(layer);
+        if (plan.numTokens(piece) * groupSize > MAX_ROWS_TO_READ_AHEAD) {
+            return;
+        }
         if (tile < endOfWhole) {
             readAhead.addTiles(plan, piece, tile, AttentionProducts.tilesTogether(endOfWhole - tile), kvHead);
             return;
