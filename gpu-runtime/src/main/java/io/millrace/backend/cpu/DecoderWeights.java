@@ -233,6 +233,11 @@ final class DecoderWeights implements AutoCloseable {
         return rowCounts;
     }
 
+    /** Refuses what these do, too, in backends opened from now on; for tests. */
+    void restrictRowCounts(RowCounts accepted) {
+        rowCounts = rowCounts.and(accepted);
+    }
+
     /** Most elements of what goes to a tile at the largest row count: panels of the LM head, and up's, which stand far apart. */
     int maxTileElements() {
         return Math.multiplyExact(Math.max(spec.intermediateSize(), MAX_LM_HEAD_PANEL_WIDTH), RowCounts.LARGEST);
