@@ -59,9 +59,7 @@ final class VectorFolds {
             factors[row] = raiseMaximum(scores, at, row, counts[row], Kernels.SLACK, maxima);
         }
         for (int row = firstRow, at = scoresOffset; row < end; row++, at += scoresStride) {
-            int count = Math.min(Kernels.TILE_SIZE, (counts[row] + L - 1) & -L);
-            exponentialsToBfloat16(scores, at, count, maxima[row]);
-            clear(scores, at + count, at + Kernels.TILE_SIZE);
+            exponentialsToBfloat16(scores, at, Kernels.TILE_SIZE, maxima[row]);
         }
         for (int row = firstRow, at = scoresOffset; row < end; row++, at += scoresStride) {
             addToLanes(scores, at, row, factors[row], sums);
@@ -239,12 +237,6 @@ final class VectorFolds {
     private static void exponentialsToBfloat16(float[] scores, int offset, int count, float maximum) {
         for (int p = offset; p < offset + count; p += L) {
             exp2ToBfloat16(FloatVector.fromArray(F, scores, p).sub(maximum)).intoArray(scores, p);
-        }
-    }
-
-    private static void clear(float[] scores, int from, int to) {
-        for (int p = from; p < to; p += L) {
-            FloatVector.zero(F).intoArray(scores, p);
         }
     }
 

@@ -47,6 +47,9 @@ final class ReadAhead {
 
     /** Reads the next one of so many parts of all blocks, nothing once all has been read. */
     void advance(int numParts) {
+        if (numBlocks == 0) {
+            return;
+        }
         int lines = (blockInts / CACHE_LINE_INTS + numParts - 1) / numParts;
         int end = Math.min(blockInts, next + lines * CACHE_LINE_INTS);
         int[] from = pairs;
