@@ -131,7 +131,8 @@ final class Truncation {
     }
 
     /**
-     * Collects the tokens that weigh at least minWeight, if they are few: then truncating costs less than drawing first.
+     * Collects the tokens that weigh at least minWeight, if they are few: then truncating costs less than drawing first. Where
+     * most of the first are such tokens it looks no further; both ways give the same draw.
      *
      * @return how many they are, for {@link #apply}; {@link #NOT_COLLECTED} when they are many
      */
@@ -141,6 +142,9 @@ final class Truncation {
         for (int start = 0; start < vocabSize && numIds <= limit; start += SCAN_CHUNK) {
             int length = Math.min(SCAN_CHUNK, vocabSize - start);
             numIds += kernels.collectAtLeast(weights, start, length, minWeight, start, ids, numIds);
+            if (numIds > (start + length) / 2) {
+                return NOT_COLLECTED;
+            }
         }
         return numIds <= limit ? numIds : NOT_COLLECTED;
     }

@@ -22,14 +22,21 @@ final class VectorLogitKernels implements LogitKernels {
 
     private static final VectorSpecies<Double> DOUBLES = DoubleVector.SPECIES_PREFERRED;
 
+    private static final int INFINITY_BITS = 0x7f800000;
     private static final VectorMask<Float> ODD_PAIRS = VectorMask.fromLong(FLOATS, 0xCCCC);
     private static final LongVector GROUP_LANES = HAS_LONG_MULTIPLY
             ? LongVector.fromArray(LONGS, new long[] {0, 4, 1, 5, 2, 6, 3, 7}, 0)
             : LongVector.zero(LONGS);
     private static final LongVector LANE_NUMBERS = LongVector.zero(LONGS).addIndex(1);
 
+    /** An even number. */
+    private static final int MAX_WORD_GROUPS = 16;
+
     private final ScalarLogitKernels scalar = new ScalarLogitKernels();
     private final double[] sums = new double[WEIGHT_SUMS];
+    private final long[] roundKeys = new long[2 * ScalarLogitKernels.PHILOX_ROUNDS];
+    /** The words of up to MAX_WORD_GROUPS groups of ids, two a long. */
+    private final long[] words = new long[MAX_WORD_GROUPS * WINNER_GROUP / 2];
 
     static boolean isFast() {
         return FLOATS.vectorBitSize() >= 256;
@@ -59,19 +66,25 @@ final class VectorLogitKernels implements LogitKernels {
     @Override
     public float finiteMax(float[] values, int offset, int length) {
         int vectorEnd = offset + FLOATS.loopBound(length);
-        FloatVector max = FloatVector.broadcast(FLOATS, Float.NEGATIVE_INFINITY);
-        FloatVector notFinite = FloatVector.zero(FLOATS);
+        // As ints, since a maximum of floats is a chain of five instructions: bits of negative floats are turned round,
+        // so that
+        // all are ordered as floats are (-0 below 0).
+        IntVector max = FloatVector.broadcast(FLOATS, Float.NEGATIVE_INFINITY)
+                .reinterpretAsInts()
+                .lanewise(VectorOperators.XOR, Integer.MAX_VALUE);
+        IntVector maxMagnitude = max.broadcast(0);
         for (int i = offset; i < vectorEnd; i += LANES) {
-            FloatVector v = FloatVector.fromArray(FLOATS, values, i);
-            max = max.max(v);
-            notFinite = notFinite.add(v.sub(v)); // 0, or no number for good
-        }
-        if (notFinite.compare(VectorOperators.NE, notFinite).anyTrue()) {
-            return Float.NaN;
+            IntVector bits = FloatVector.fromArray(FLOATS, values, i).reinterpretAsInts();
+            max = max.max(bits.lanewise(
+                    VectorOperators.XOR, bits.lanewise(VectorOperators.ASHR, 31).and(Integer.MAX_VALUE)));
+            maxMagnitude = maxMagnitude.max(bits.and(Integer.MAX_VALUE));
         }
         float result = scalar.finiteMax(values, vectorEnd, offset + length - vectorEnd);
         for (int lane = 0; lane < LANES; lane++) {
-            result = Math.max(result, max.lane(lane));
+            int ordered = max.lane(lane);
+            float ofLane = Float.intBitsToFloat(ordered ^ ordered >> 31 & Integer.MAX_VALUE);
+            boolean isFinite = maxMagnitude.lane(lane) < INFINITY_BITS;
+            result = Math.max(result, isFinite ? ofLane : Float.NaN);
         }
         return result;
     }
@@ -241,69 +254,121 @@ final class VectorLogitKernels implements LogitKernels {
     @Override
     public int firstPossibleWinner(
             long key, int c0, int c1, int c3, float[] weights, int from, int to, float minWeight, float bound) {
+        if (!HAS_LONG_MULTIPLY) {
+            return scalar.firstPossibleWinner(key, c0, c1, c3, weights, from, to, minWeight, bound);
+        }
+        scheduleKeys(key);
         int id = from;
-        if (HAS_LONG_MULTIPLY) {
-            id = firstOfWholeGroups(key, c0, c1, c3, weights, from, to, minWeight, bound);
-            if (id + WINNER_GROUP <= to) {
-                return id;
+        while (id + WINNER_GROUP <= to) {
+            // Winners become rare as the bound falls, so words that will not be needed are few.
+            int numGroups =
+                    Math.min(Math.min((to - id) / WINNER_GROUP, MAX_WORD_GROUPS), 2 + (id - from) / WINNER_GROUP);
+            if (firstAtLeast(weights, id, numGroups * WINNER_GROUP, minWeight) < 0) {
+                id += numGroups * WINNER_GROUP;
+                continue;
             }
+            fillWords(c0, c1, c3, id >> 2, numGroups);
+            int group = firstOfWords(weights, id, 0, numGroups, bound);
+            while (group < numGroups) {
+                if (scalar.firstAtLeast(weights, id + group * WINNER_GROUP, WINNER_GROUP, minWeight) >= 0) {
+                    return id + group * WINNER_GROUP;
+                }
+                group = firstOfWords(weights, id, group + 1, numGroups, bound);
+            }
+            id += numGroups * WINNER_GROUP;
         }
         return scalar.firstPossibleWinner(key, c0, c1, c3, weights, id, to, minWeight, bound);
     }
 
-    /**
-     * One Philox block per lane of 64 bits, in the order 0 4 1 5 2 6 3 7: then weights come to the lanes of their ids by
-     * loads at four places, of which two and two are blended, and nothing is permuted. In one piece for the same reason as
-     * the exponentials. Gives the end of the whole groups when there is none.
-     */
-    private static int firstOfWholeGroups(
-            long key, int c0, int c1, int c3, float[] weights, int from, int to, float minWeight, float bound) {
+    private void scheduleKeys(long key) {
         int key0 = (int) key;
         int key1 = (int) (key >>> 32);
-        int id = from;
-        for (; id + WINNER_GROUP <= to; id += WINNER_GROUP) {
+        for (int round = 0; round < ScalarLogitKernels.PHILOX_ROUNDS; round++) {
+            roundKeys[2 * round] = (key0 + round * ScalarLogitKernels.PHILOX_W0) & LOW_32;
+            roundKeys[2 * round + 1] = (key1 + round * ScalarLogitKernels.PHILOX_W1) & LOW_32;
+        }
+    }
+
+    /**
+     * The words of some groups, two groups a turn: one alone waits for its multiplications most of the time, and what the CPU
+     * sees ahead is too short for it to begin the next. One Philox block per lane of 64 bits, in the order 0 4 1 5 2 6 3 7:
+     * then weights come to the lanes of their ids by loads at four places, of which two and two are blended, and nothing is
+     * permuted. The first two rounds, where most of the counter is the same for all ids, are done ahead as far as they can be;
+     * low halves of products are cut out where they are used. Comparing in the same loop would be more than C2 inlines.
+     */
+    private void fillWords(int c0, int c1, int c3, int firstBlock, int numGroups) {
+        long product0 = (c0 & LOW_32) * ScalarLogitKernels.PHILOX_M0;
+        long product1 = (product0 >>> 32 ^ c3 & LOW_32 ^ roundKeys[1]) * ScalarLogitKernels.PHILOX_M1;
+        LongVector ofX0InRound1 = LongVector.broadcast(LONGS, c1 & LOW_32 ^ roundKeys[0]);
+        LongVector ofX0InRound2 = LongVector.broadcast(LONGS, product1 >>> 32 ^ roundKeys[2]);
+        LongVector ofX2InRound2 = LongVector.broadcast(LONGS, product0 & LOW_32 ^ roundKeys[3]);
+        LongVector product1InRound1 = LongVector.broadcast(LONGS, product1);
+        for (int group = 0; group < numGroups; group += 2) {
+            LongVector block = GROUP_LANES.add(firstBlock + group * (WINNER_GROUP >> 2));
+            LongVector p1 = block.mul(ScalarLogitKernels.PHILOX_M1);
+            LongVector q1 = block.add(WINNER_GROUP >> 2).mul(ScalarLogitKernels.PHILOX_M1);
+            LongVector p0 = p1.lanewise(VectorOperators.LSHR, 32)
+                    .lanewise(VectorOperators.XOR, ofX0InRound1)
+                    .mul(ScalarLogitKernels.PHILOX_M0);
+            LongVector q0 = q1.lanewise(VectorOperators.LSHR, 32)
+                    .lanewise(VectorOperators.XOR, ofX0InRound1)
+                    .mul(ScalarLogitKernels.PHILOX_M0);
+            LongVector x0 = p1.and(LOW_32).lanewise(VectorOperators.XOR, ofX0InRound2);
+            LongVector y0 = q1.and(LOW_32).lanewise(VectorOperators.XOR, ofX0InRound2);
+            LongVector x2 = p0.lanewise(VectorOperators.LSHR, 32).lanewise(VectorOperators.XOR, ofX2InRound2);
+            LongVector y2 = q0.lanewise(VectorOperators.LSHR, 32).lanewise(VectorOperators.XOR, ofX2InRound2);
+            p1 = product1InRound1;
+            q1 = product1InRound1;
+            for (int k = 4; k < 2 * ScalarLogitKernels.PHILOX_ROUNDS; k += 2) {
+                LongVector key0 = LongVector.broadcast(LONGS, roundKeys[k]);
+                LongVector key1 = LongVector.broadcast(LONGS, roundKeys[k + 1]);
+                LongVector lowOfP1 = p1.and(LOW_32).lanewise(VectorOperators.XOR, key0);
+                LongVector lowOfQ1 = q1.and(LOW_32).lanewise(VectorOperators.XOR, key0);
+                LongVector lowOfP0 = p0.and(LOW_32).lanewise(VectorOperators.XOR, key1);
+                LongVector lowOfQ0 = q0.and(LOW_32).lanewise(VectorOperators.XOR, key1);
+                p0 = x0.mul(ScalarLogitKernels.PHILOX_M0);
+                q0 = y0.mul(ScalarLogitKernels.PHILOX_M0);
+                p1 = x2.mul(ScalarLogitKernels.PHILOX_M1);
+                q1 = y2.mul(ScalarLogitKernels.PHILOX_M1);
+                x0 = p1.lanewise(VectorOperators.LSHR, 32).lanewise(VectorOperators.XOR, lowOfP1);
+                y0 = q1.lanewise(VectorOperators.LSHR, 32).lanewise(VectorOperators.XOR, lowOfQ1);
+                x2 = p0.lanewise(VectorOperators.LSHR, 32).lanewise(VectorOperators.XOR, lowOfP0);
+                y2 = q0.lanewise(VectorOperators.LSHR, 32).lanewise(VectorOperators.XOR, lowOfQ0);
+            }
+            int at = group * (WINNER_GROUP / 2);
+            x0.or(p1.lanewise(VectorOperators.LSHL, 32)).intoArray(words, at);
+            x2.or(p0.lanewise(VectorOperators.LSHL, 32)).intoArray(words, at + 8);
+            y0.or(q1.lanewise(VectorOperators.LSHL, 32)).intoArray(words, at + 16);
+            y2.or(q0.lanewise(VectorOperators.LSHL, 32)).intoArray(words, at + 24);
+        }
+    }
+
+    /** The first group, of those from a first one on, in which one may win but for minWeight; numGroups when there is none. */
+    private int firstOfWords(float[] weights, int firstId, int firstGroup, int numGroups, float bound) {
+        for (int group = firstGroup; group < numGroups; group++) {
+            int id = firstId + group * WINNER_GROUP;
             FloatVector lower = FloatVector.fromArray(FLOATS, weights, id);
             FloatVector upper = FloatVector.fromArray(FLOATS, weights, id + LANES);
-            if (!lower.max(upper).compare(VectorOperators.GE, minWeight).anyTrue()) {
-                continue;
-            }
-            LongVector x0 = LongVector.broadcast(LONGS, c0 & LOW_32);
-            LongVector x1 = LongVector.broadcast(LONGS, c1 & LOW_32);
-            LongVector x2 = GROUP_LANES.add(id >> 2);
-            LongVector x3 = LongVector.broadcast(LONGS, c3 & LOW_32);
-            int k0 = key0;
-            int k1 = key1;
-            for (int round = 0; round < ScalarLogitKernels.PHILOX_ROUNDS; round++) {
-                LongVector product0 = x0.mul(ScalarLogitKernels.PHILOX_M0);
-                LongVector product1 = x2.mul(ScalarLogitKernels.PHILOX_M1);
-                x0 = product1.lanewise(VectorOperators.LSHR, 32)
-                        .lanewise(VectorOperators.XOR, x1)
-                        .lanewise(VectorOperators.XOR, k0 & LOW_32);
-                x1 = product1.and(LOW_32);
-                x2 = product0.lanewise(VectorOperators.LSHR, 32)
-                        .lanewise(VectorOperators.XOR, x3)
-                        .lanewise(VectorOperators.XOR, k1 & LOW_32);
-                x3 = product0.and(LOW_32);
-                k0 += ScalarLogitKernels.PHILOX_W0;
-                k1 += ScalarLogitKernels.PHILOX_W1;
-            }
             FloatVector first = lower.blend(FloatVector.fromArray(FLOATS, weights, id + 14), ODD_PAIRS);
             FloatVector second = FloatVector.fromArray(FLOATS, weights, id + 2).blend(upper, ODD_PAIRS);
-            IntVector firstWords = x0.or(x1.lanewise(VectorOperators.LSHL, 32)).reinterpretAsInts();
-            IntVector secondWords = x2.or(x3.lanewise(VectorOperators.LSHL, 32)).reinterpretAsInts();
-            IntVector firstHalves =
-                    firstWords.lanewise(VectorOperators.LSHR, 1).lanewise(VectorOperators.XOR, 0x7fffffff);
-            IntVector secondHalves =
-                    secondWords.lanewise(VectorOperators.LSHR, 1).lanewise(VectorOperators.XOR, 0x7fffffff);
+            int at = group * (WINNER_GROUP / 2);
+            IntVector firstHalves = LongVector.fromArray(LONGS, words, at)
+                    .reinterpretAsInts()
+                    .lanewise(VectorOperators.LSHR, 1)
+                    .lanewise(VectorOperators.XOR, 0x7fffffff);
+            IntVector secondHalves = LongVector.fromArray(LONGS, words, at + 8)
+                    .reinterpretAsInts()
+                    .lanewise(VectorOperators.LSHR, 1)
+                    .lanewise(VectorOperators.XOR, 0x7fffffff);
             if (firstHalves
                     .convert(VectorOperators.I2F, 0)
                     .compare(VectorOperators.LE, first.mul(bound))
                     .or(secondHalves.convert(VectorOperators.I2F, 0).compare(VectorOperators.LE, second.mul(bound)))
                     .anyTrue()) {
-                return id;
+                return group;
             }
         }
-        return id;
+        return numGroups;
     }
 
     @Override
