@@ -260,7 +260,7 @@ final class VectorLogitKernels implements LogitKernels {
         scheduleKeys(key);
         int id = from;
         while (id + WINNER_GROUP <= to) {
-            // Winners become rare as the bound falls, so words that will not be needed are few.
+            // Whoever wins lowers the bound, so the next winner is the farther away; few words are computed in vain.
             int numGroups =
                     Math.min(Math.min((to - id) / WINNER_GROUP, MAX_WORD_GROUPS), 2 + (id - from) / WINNER_GROUP);
             if (firstAtLeast(weights, id, numGroups * WINNER_GROUP, minWeight) < 0) {
@@ -290,11 +290,12 @@ final class VectorLogitKernels implements LogitKernels {
     }
 
     /**
-     * The words of some groups, two groups a turn: one alone waits for its multiplications most of the time, and what the CPU
-     * sees ahead is too short for it to begin the next. One Philox block per lane of 64 bits, in the order 0 4 1 5 2 6 3 7:
-     * then weights come to the lanes of their ids by loads at four places, of which two and two are blended, and nothing is
-     * permuted. The first two rounds, where most of the counter is the same for all ids, are done ahead as far as they can be;
-     * low halves of products are cut out where they are used. Comparing in the same loop would be more than C2 inlines.
+     * The words of some groups of ids, two groups a turn: one alone waits for its multiplications most of the time, and
+     * what the CPU sees ahead is too short for it to begin the next. One Philox block per lane of 64 bits, in the order
+     * 0 4 1 5 2 6 3 7: then weights come to the lanes of their ids by loads at four places, of which two and two are
+     * blended, and nothing is permuted. The first two rounds, where most of the counter is the same for all ids, are done
+     * ahead as far as they can be; low halves of products are cut out where they are used. Comparing in the same loop would
+     * be more than C2 inlines.
      */
     private void fillWords(int c0, int c1, int c3, int firstBlock, int numGroups) {
         long product0 = (c0 & LOW_32) * ScalarLogitKernels.PHILOX_M0;
@@ -343,7 +344,7 @@ final class VectorLogitKernels implements LogitKernels {
         }
     }
 
-    /** The first group, of those from a first one on, in which one may win but for minWeight; numGroups when there is none. */
+    /** The first group, from firstGroup on, in which an id may win but for minWeight; numGroups when there is none. */
     private int firstOfWords(float[] weights, int firstId, int firstGroup, int numGroups, float bound) {
         for (int group = firstGroup; group < numGroups; group++) {
             int id = firstId + group * WINNER_GROUP;

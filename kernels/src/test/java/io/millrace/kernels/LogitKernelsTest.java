@@ -80,6 +80,29 @@ class LogitKernelsTest {
     }
 
     @Test
+    void finiteMaximumIsTheGreatestOfBothSigns() {
+        Random random = new Random(9);
+        for (int round = 0; round < 500; round++) {
+            float[] values = new float[1 + random.nextInt(70)];
+            float mean = random.nextInt(7) - 3;
+            for (int i = 0; i < values.length; i++) {
+                values[i] = switch (random.nextInt(6)) {
+                    case 0 -> -0f;
+                    case 1 -> -Float.MIN_VALUE;
+                    default -> -Math.abs((float) random.nextGaussian() + mean);
+                };
+            }
+            if (random.nextBoolean()) {
+                values[random.nextInt(values.length)] =
+                        random.nextBoolean() ? 0f : random.nextFloat() * Float.MAX_VALUE;
+            }
+            float max = scalar.max(values, 0, values.length);
+            assertEquals(max, scalar.finiteMax(values, 0, values.length), "round " + round);
+            assertEquals(max, fastest.finiteMax(values, 0, values.length), "round " + round);
+        }
+    }
+
+    @Test
     void finiteMaximumIsNoNumberWhereAnyValueIsNotFinite() {
         Random random = new Random(8);
         for (int at = 0; at < 40; at++) {
