@@ -15,17 +15,9 @@ import java.time.Duration;
  */
 public final class FlinkScenario implements Scenario {
     private static final int PROMPT_CHARACTERS = 32;
+
+    /** The median of fewer ratios, each a few percent off, says nothing about a loss of 3 %. */
     private static final int MIN_PAIRS = 5;
-    private static final int NUM_WARM_UPS = 2;
-
-    /**
-     * The job's own code runs by the request, and would be compiled over the first thousands: minutes of blocks, which a job
-     * of hours has behind it. So some jobs with many short requests come first.
-     */
-    private static final int NUM_JOB_WARM_UPS = 2;
-
-    private static final int SHORT_CHARACTERS = 8;
-    private static final int MAX_SHORT_TOKENS = 4;
 
     /** A window shorter than this share of what was aimed at is too short to tell a rate from. */
     private static final double MIN_WINDOW_SHARE = 0.5;
@@ -33,23 +25,46 @@ public final class FlinkScenario implements Scenario {
     /** A pair whose blocks found machines further apart than this compares machines. */
     private static final double MAX_MACHINE_CHANGE = 0.03;
 
-    private static final int NUM_MACHINE_PROBES = 11;
-
-    /** How much is served. */
+    /**
+     * How much is served.
+     *
+     * @param numPairs that are to count
+     * @param maxNumPairs with those run in place of pairs that do not count
+     * @param numWarmUps turns of both sides, as long as a block, that come first; where there are none, short jobs alone
+     *     compile the engine's code, which is the same on both sides
+     * @param numShortJobs jobs with many short requests that come first. The job's own code runs by the request, and would be
+     *     compiled over the first thousands: minutes of blocks, which a job of hours has behind it
+     * @param numShortRequests of such a job
+     * @param shortCharacters of their prompts
+     * @param maxShortTokens of their outputs
+     * @param numMachineProbes that take half a second together: for a tenth, threads of the block before may still run
+     */
     private record Size(
             int numSlots,
             double windowSeconds,
             int meanNewTokens,
             int numPairs,
+            int maxNumPairs,
+            int numWarmUps,
+            int numShortJobs,
             int numShortRequests,
+            int shortCharacters,
+            int maxShortTokens,
+            int numMachineProbes,
             Duration checkpointInterval) {
         static Size of(BenchSettings settings) {
             return new Size(
                     settings.pick(16, 64),
-                    settings.pick(3, 12),
+                    settings.full() ? 12 : 2.5,
                     settings.pick(32, 64),
-                    settings.pick(5, 10),
+                    settings.pick(2, 10),
+                    settings.pick(2, 15),
+                    settings.pick(0, 2),
+                    settings.pick(1, 2),
                     settings.pick(1500, 3000),
+                    settings.pick(2, 8),
+                    settings.pick(2, 4),
+                    settings.pick(33, 11),
                     // Short blocks would end before a checkpoint began; more of them are only harder on the job.
                     Duration.ofSeconds(settings.pick(2, 10)));
         }
@@ -84,6 +99,17 @@ public final class FlinkScenario implements Scenario {
             new Blocks(settings, size, engine, job, ceilings, report).run();
         }
         return report;
+    }
+
+    /** Holds the ratios of the pairs that count against the limit, where they and the checkpoints are enough for that. */
+    static void check(Report report, int numPairsAimedAt, Samples ratios, int numCheckpoints) {
+        boolean measured = ratios.count() >= MIN_PAIRS && numCheckpoints > 0;
+        report.check(
+                "Flink job over bare engine, steady window, checkpoints to disk"
+                        + (numPairsAimedAt < MIN_PAIRS ? " (so many pairs: --full)" : ""),
+                measured ? Double.valueOf(ratios.median()) : null,
+                Op.AT_LEAST,
+                0.97);
     }
 
     /** The two sides in turns. One thread. */
@@ -127,17 +153,12 @@ public final class FlinkScenario implements Scenario {
         void run() throws InterruptedException {
             warmUp();
             machineMillis = machineMillis();
-            for (int pair = 1; ratios.count() < size.numPairs() && pair <= size.numPairs() * 3 / 2; pair++) {
+            for (int pair = 1; ratios.count() < size.numPairs() && pair <= size.maxNumPairs(); pair++) {
                 settings.say("flink, pair %d; %d of %d count", pair, ratios.count(), size.numPairs());
                 runPair(pair);
             }
             report.config("checkpoints_completed", numCheckpoints);
-            boolean measured = ratios.count() >= MIN_PAIRS && numCheckpoints > 0;
-            report.check(
-                    "Flink job over bare engine, steady window, checkpoints to disk",
-                    measured ? Double.valueOf(ratios.median()) : null,
-                    Op.AT_LEAST,
-                    0.97);
+            check(report, size.numPairs(), ratios, numCheckpoints);
             report.plot(
                     Plot.of("Tokens per second by block", table, "pair", "job_tokens_per_s", "engine_tokens_per_s"));
         }
@@ -145,17 +166,26 @@ public final class FlinkScenario implements Scenario {
         private void warmUp() throws InterruptedException {
             settings.say("flink, warming up");
             numRequests = size.numRequests(0);
-            for (int i = 0; i < NUM_WARM_UPS; i++) {
+            for (int i = 0; i < size.numWarmUps(); i++) {
                 ServedRequests requests = size.requests("warm-up-" + i, numRequests, i);
                 long start = System.nanoTime();
                 engine.serve(requests, size.numSlots());
                 numRequests = size.numRequests(numRequests * 1e9 / (System.nanoTime() - start));
                 job.serve(requests, size.numSlots());
             }
-            for (int i = 0; i < NUM_JOB_WARM_UPS; i++) {
+            for (int i = 0; i < size.numShortJobs(); i++) {
                 ServedRequests requests = new ServedRequests(
-                        "job-warm-up-" + i, size.numShortRequests(), SHORT_CHARACTERS, 1, MAX_SHORT_TOKENS, i);
+                        "job-warm-up-" + i,
+                        size.numShortRequests(),
+                        size.shortCharacters(),
+                        1,
+                        size.maxShortTokens(),
+                        i);
                 job.serve(requests, size.numSlots());
+            }
+            if (size.numWarmUps() == 0) { // how fast the engine is, blocks still have to be told
+                numRequests = 4 * size.numSlots();
+                adapt(engine.serve(size.requests("rate", numRequests, 0), size.numSlots()));
             }
         }
 
@@ -206,7 +236,7 @@ public final class FlinkScenario implements Scenario {
         /** What the products of a full decode step take now, alone: neighbours of a virtual machine come and go. */
         private double machineMillis() {
             Samples millis = new Samples();
-            for (int i = 0; i < NUM_MACHINE_PROBES; i++) {
+            for (int i = 0; i < size.numMachineProbes(); i++) {
                 millis.add(ceilings.gemms(size.numSlots(), size.numSlots()).seconds() * 1e3);
             }
             return millis.median();
