@@ -24,8 +24,7 @@ final class LoadPlanner {
     private static final long FIND_GRACE_NANOS = 500_000L;
 
     // Short steps cost throughput: eight at once, then one of five steps. Waits cost what they last: eight of the
-    // longest
-    // for a find at once, or a quarter of a step, then a twentieth of the time that steps take.
+    // longest for a find at once, or a quarter of a step, then a twentieth of the time that steps take.
     private static final int MAX_SHORT_STEPS = 8;
     private static final double SHORT_STEPS_PER_STEP = 0.2;
     private static final double MAX_WAIT_NANOS = 8.0 * FIND_GRACE_NANOS;

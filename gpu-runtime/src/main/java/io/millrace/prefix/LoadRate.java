@@ -46,9 +46,8 @@ final class LoadRate {
     double chunkNanos(long now) {
         boolean isStale = now - latestNanos > STALE_NANOS;
         double seen = !isKnown() ? 0 : isStale ? longRunNanos / longRunChunks : recentNanos / recentChunks;
-        // One that was given up late would have taken as long again, on average of all that is not known; one that was
-        // not
-        // even due says nothing.
+        // One that was given up late would have taken as long again, on average of all that is not known; one that
+        // was not even due says nothing.
         return isStale || atLeastNanos <= seen ? seen : 2 * atLeastNanos;
     }
 

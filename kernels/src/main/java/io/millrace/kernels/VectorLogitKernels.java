@@ -66,9 +66,8 @@ final class VectorLogitKernels implements LogitKernels {
     @Override
     public float finiteMax(float[] values, int offset, int length) {
         int vectorEnd = offset + FLOATS.loopBound(length);
-        // As ints, since a maximum of floats is a chain of five instructions: bits of negative floats are turned round,
-        // so that
-        // all are ordered as floats are (-0 below 0).
+        // As ints, since a maximum of floats is a chain of five instructions. Bits of negative floats are turned round,
+        // so that all are ordered as floats are, -0 below 0.
         IntVector max = FloatVector.broadcast(FLOATS, Float.NEGATIVE_INFINITY)
                 .reinterpretAsInts()
                 .lanewise(VectorOperators.XOR, Integer.MAX_VALUE);
@@ -128,8 +127,7 @@ final class VectorLogitKernels implements LogitKernels {
     }
 
     // In one piece, and so too long for C2 to inline into its callers, where it would run out of budget in the middle
-    // of the
-    // vector operations and box them.
+    // of the vector operations and box them.
     @Override
     public double expDifferences(
             float[] logits, int offset, int length, float max, float scale, float[] weights, int weightsOffset) {

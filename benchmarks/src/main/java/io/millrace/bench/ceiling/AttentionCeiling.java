@@ -16,7 +16,7 @@ import org.bytedeco.dnnl.dnnl_stream;
  * queries of all samples are multiplied together. For the prompt, only tiles of queries and keys at or before them are
  * computed, and keys and values stay in cache. Nothing waits. Used by one thread.
  */
-public final class AttentionCeiling implements AutoCloseable {
+public final class AttentionCeiling implements Pass {
     private static final int NUM_TRIES = 3;
     private static final int[] QUERIES_PER_TILE = {32, 64};
 
@@ -80,30 +80,17 @@ public final class AttentionCeiling implements AutoCloseable {
     }
 
     private static AttentionCeiling fastest(List<Plan> plans, boolean bfloat16, Crew crew) {
-        AttentionCeiling best = null;
-        double bestSeconds = Double.POSITIVE_INFINITY;
-        List<Tried> tried = new ArrayList<>();
+        Trial<AttentionCeiling> trial = new Trial<>(NUM_TRIES);
         for (Plan plan : plans) {
             for (Way way : Way.values()) {
-                if (way == Way.PRODUCTS_ALONE) {
-                    continue;
-                }
-                AttentionCeiling candidate = new AttentionCeiling(plan, way, bfloat16, crew);
-                double seconds = candidate.bestSeconds();
-                tried.add(new Tried(candidate.describe(), seconds));
-                if (seconds < bestSeconds) {
-                    if (best != null) {
-                        best.close();
-                    }
-                    best = candidate;
-                    bestSeconds = seconds;
-                } else {
-                    candidate.close();
+                if (way != Way.PRODUCTS_ALONE) {
+                    trial.add(new AttentionCeiling(plan, way, bfloat16, crew));
                 }
             }
         }
-        best.tried = List.copyOf(tried);
-        return best;
+        AttentionCeiling fastest = trial.fastest();
+        fastest.tried = trial.tried();
+        return fastest;
     }
 
     private AttentionCeiling(Plan plan, Way way, boolean bfloat16, Crew crew) {
@@ -134,6 +121,7 @@ public final class AttentionCeiling implements AutoCloseable {
     }
 
     /** One pass over everything, in seconds. */
+    @Override
     public double seconds() {
         return crew.run(member -> {
             for (int i = 0; i < tiles[member].length; i++) {
@@ -145,14 +133,6 @@ public final class AttentionCeiling implements AutoCloseable {
         });
     }
 
-    private double bestSeconds() {
-        double best = Double.POSITIVE_INFINITY;
-        for (int i = 0; i < NUM_TRIES; i++) {
-            best = Math.min(best, seconds());
-        }
-        return best;
-    }
-
     /** Floating-point operations of one pass's products, queries with later keys of the same tile included. */
     public double flops() {
         return plan.tiles().stream()
@@ -161,6 +141,7 @@ public final class AttentionCeiling implements AutoCloseable {
     }
 
     /** Which way was fastest. */
+    @Override
     public String describe() {
         return way.description() + plan.name();
     }

@@ -17,7 +17,7 @@ import org.bytedeco.dnnl.dnnl_stream;
  * shares of the columns per thread, whole and in narrow panels, with float32 and with bfloat16 results, many rows also in calls
  * of 256 each, and the fastest stands. Used by one thread.
  */
-public final class GemmCeiling implements AutoCloseable {
+public final class GemmCeiling implements Pass {
     private static final int NUM_TRIES = 3;
     private static final int NARROW_PANEL_WIDTH = 512;
     private static final int ROWS_OF_A_CUT = 256;
@@ -31,7 +31,6 @@ public final class GemmCeiling implements AutoCloseable {
     private final Product[][] products; // [members][matrices x panels]
     private final Matrix[][] matrixOf; // of each product
     private final dnnl_stream[] streams;
-    private double fastestSeconds; // while ways are tried
 
     /** Matrices of neighbouring layers; the LM head counts as one more layer. Several calls of these rows each. */
     private record Matrix(int rows, int numCalls, int depth, int width, int firstLayer, int numLayers) {
@@ -60,36 +59,24 @@ public final class GemmCeiling implements AutoCloseable {
      */
     public static GemmCeiling prepare(ModelShape shape, int rows, int logitsRows, boolean bfloat16, Crew crew) {
         Format format = new Format(bfloat16, false);
-        GemmCeiling best = null;
+        Trial<GemmCeiling> trial = new Trial<>(NUM_TRIES);
         for (Way way : List.of(
                 new Way(false, Integer.MAX_VALUE, format),
                 new Way(false, NARROW_PANEL_WIDTH, format),
                 new Way(true, Integer.MAX_VALUE, format))) {
-            best = faster(best, new GemmCeiling(shape, rows, 1, logitsRows, crew, way));
+            trial.add(new GemmCeiling(shape, rows, 1, logitsRows, crew, way));
         }
         if (bfloat16) {
-            Way narrowResults = new Way(best.way.byOneDnn(), best.way.maxPanelWidth(), new Format(true, true));
-            best = faster(best, new GemmCeiling(shape, rows, 1, logitsRows, crew, narrowResults));
+            Way best = trial.fastest().way;
+            Way narrowResults = new Way(best.byOneDnn(), best.maxPanelWidth(), new Format(true, true));
+            trial.add(new GemmCeiling(shape, rows, 1, logitsRows, crew, narrowResults));
         }
         if (rows > ROWS_OF_A_CUT && rows % ROWS_OF_A_CUT == 0) {
             int numCalls = rows / ROWS_OF_A_CUT;
             Way way = new Way(false, Integer.MAX_VALUE, format);
-            best = faster(best, new GemmCeiling(shape, ROWS_OF_A_CUT, numCalls, logitsRows, crew, way));
+            trial.add(new GemmCeiling(shape, ROWS_OF_A_CUT, numCalls, logitsRows, crew, way));
         }
-        return best;
-    }
-
-    /** One of the two, by its fastest pass; closes the other. */
-    private static GemmCeiling faster(GemmCeiling best, GemmCeiling tried) {
-        tried.fastestSeconds = tried.bestSeconds();
-        if (best == null || tried.fastestSeconds < best.fastestSeconds) {
-            if (best != null) {
-                best.close();
-            }
-            return tried;
-        }
-        tried.close();
-        return best;
+        return trial.fastest();
     }
 
     /**
@@ -103,7 +90,7 @@ public final class GemmCeiling implements AutoCloseable {
             ModelShape shape, int rows, int numCalls, int logitsRows, boolean bfloat16, Crew crew) {
         Way way = new Way(false, Integer.MAX_VALUE, new Format(bfloat16, false));
         GemmCeiling fixed = new GemmCeiling(shape, rows, numCalls, logitsRows, crew, way);
-        fixed.bestSeconds();
+        Trial.bestSeconds(fixed, NUM_TRIES); // warms it up
         return fixed;
     }
 
@@ -118,6 +105,7 @@ public final class GemmCeiling implements AutoCloseable {
         this.matrixOf = new Matrix[numMembers][];
         this.streams = new dnnl_stream[numMembers];
         members().run(member -> make(member, numMembers));
+        seconds(); // touches the memory, makes the thread teams
     }
 
     private static Matrix[] matrices(ModelShape shape, int rows, int numCalls, int logitsRows) {
@@ -172,6 +160,7 @@ public final class GemmCeiling implements AutoCloseable {
     }
 
     /** One pass over all products, in seconds. */
+    @Override
     public double seconds() {
         return members().run(this::runAll);
     }
@@ -189,16 +178,8 @@ public final class GemmCeiling implements AutoCloseable {
         }
     }
 
-    private double bestSeconds() {
-        seconds(); // touches the memory, makes the thread teams
-        double best = Double.POSITIVE_INFINITY;
-        for (int i = 0; i < NUM_TRIES; i++) {
-            best = Math.min(best, seconds());
-        }
-        return best;
-    }
-
     /** Which way was fastest. */
+    @Override
     public String describe() {
         return way.describe() + (numCalls > 1 ? ", in " + numCalls + " calls" : "");
     }

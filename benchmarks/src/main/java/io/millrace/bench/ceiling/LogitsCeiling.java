@@ -5,7 +5,6 @@ import static org.bytedeco.dnnl.global.dnnl.dnnl_stream_default_flags;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_stream_destroy;
 
 import io.millrace.bench.ceiling.RowFunction.Kind;
-import java.util.ArrayList;
 import java.util.List;
 import org.bytedeco.dnnl.dnnl_stream;
 
@@ -14,7 +13,7 @@ import org.bytedeco.dnnl.dnnl_stream;
  * with a share of the rows; its softmax in place is tried against exponentials alone in place, and the faster stands. Nothing is
  * searched, sorted or drawn. Used by one thread.
  */
-public final class LogitsCeiling implements AutoCloseable {
+public final class LogitsCeiling implements Pass {
     private static final int NUM_TRIES = 5;
 
     private final Crew crew;
@@ -26,28 +25,13 @@ public final class LogitsCeiling implements AutoCloseable {
 
     /** Prepares the faster way. */
     static LogitsCeiling prepare(int rows, int vocabSize, Crew crew) {
-        LogitsCeiling best = null;
-        double bestSeconds = Double.POSITIVE_INFINITY;
-        List<Tried> tried = new ArrayList<>();
+        Trial<LogitsCeiling> trial = new Trial<>(NUM_TRIES);
         for (Kind kind : Kind.values()) {
-            LogitsCeiling candidate = new LogitsCeiling(kind, rows, vocabSize, crew);
-            double seconds = Double.POSITIVE_INFINITY;
-            for (int i = 0; i < NUM_TRIES; i++) {
-                seconds = Math.min(seconds, candidate.seconds());
-            }
-            tried.add(new Tried(candidate.describe(), seconds));
-            if (seconds < bestSeconds) {
-                if (best != null) {
-                    best.close();
-                }
-                best = candidate;
-                bestSeconds = seconds;
-            } else {
-                candidate.close();
-            }
+            trial.add(new LogitsCeiling(kind, rows, vocabSize, crew));
         }
-        best.tried = List.copyOf(tried);
-        return best;
+        LogitsCeiling faster = trial.fastest();
+        faster.tried = trial.tried();
+        return faster;
     }
 
     private LogitsCeiling(Kind kind, int rows, int vocabSize, Crew crew) {
@@ -71,6 +55,7 @@ public final class LogitsCeiling implements AutoCloseable {
     }
 
     /** One pass over all rows, in seconds. */
+    @Override
     public double seconds() {
         return crew.run(member -> {
             if (functions[member] != null) {
@@ -80,6 +65,7 @@ public final class LogitsCeiling implements AutoCloseable {
     }
 
     /** Which way was faster. */
+    @Override
     public String describe() {
         return kind == Kind.SOFTMAX ? "softmax in place" : "exponentials in place";
     }

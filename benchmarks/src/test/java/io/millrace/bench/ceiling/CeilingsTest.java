@@ -48,12 +48,11 @@ class CeilingsTest {
         ModelShape tiny = new ModelShape("tiny", 500, 32, 2, 2, 1, 16, 96, true, 128, 512);
         try (Ceilings ceilings = new Ceilings(tiny, false, 2)) {
             // 2 samples x 2 heads = 4 queries, each with 3 keys: 12 scores of 16 multiplications and additions, 32
-            // operations,
-            // are 384; as many with values: 768; in each of 2 layers
+            // operations, are 384; as many with values: 768; in each of 2 layers
             assertEquals(1536, ceilings.sharedAttentionProducts(1, 3, 2).flops());
             assertEquals(1536, ceilings.sharedAttention(1, 3, 2).flops());
-            // 2 heads' queries of 2 tokens, each with 2 keys, in one tile: 8 scores x 32, twice; the last layer is left
-            // out
+            // 2 heads' queries of 2 tokens, each with 2 keys, in one tile: 8 scores x 32, twice; the last layer is
+            // left out
             assertEquals(512, ceilings.promptAttention(2).flops());
         }
     }
