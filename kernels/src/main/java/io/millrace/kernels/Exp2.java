@@ -7,10 +7,12 @@ package io.millrace.kernels;
 final class Exp2 {
     static final float LOWEST = -127f;
     static final float HIGHEST = 127f;
-    /** See {@link Bfloat16#SMALLEST}; 2^x of anything lower counts as 0. */
-    static final float LOWEST_FACTOR = -48f;
+    /** How far scores may lie below the maximum, see {@link Bfloat16#SMALLEST}; powers of anything farther count as 0. */
+    static final float FARTHEST = 48f;
     /** 1.5 × 2^23: adding it rounds to an integer in the low bits of the mantissa. */
     static final float ROUNDER = 12582912f;
+    /** The same, plus the exponent bits of 1 less those of what coefficients are scaled by: of {@link #FARTHEST}, 0 is left. */
+    static final float ROUNDER_OF_FACTORS = ROUNDER + FARTHEST;
 
     // ln(2)^k / k!
     static final float C1 = 0.6931471805599453f;
@@ -20,6 +22,14 @@ final class Exp2 {
     static final float C5 = 0.0013333558146428443f;
     static final float C6 = 1.540353039338161e-4f;
     static final float C7 = 1.5252733804059841e-5f;
+
+    // Of degree 3 for 2^(1/2 - f), f from -1/2 to 1/2, with the least relative error (Remez; equal at both ends). Times
+    // 2^78, which powers of two whose exponent bits are 48 less a rounded distance take back. B0 rounds to bfloat16,
+    // too.
+    static final float B3 = -0.07802452f * 0x1p78f;
+    static final float B2 = 0.34310395f * 0x1p78f;
+    static final float B1 = -0.9804191f * 0x1p78f;
+    static final float B0 = (1.4141119f + 0x1p-8f) * 0x1p78f;
 
     private Exp2() {}
 
@@ -40,23 +50,20 @@ final class Exp2 {
     }
 
     /**
-     * 2^x of x at most {@link Kernels#SLACK} as a bfloat16 (ties away from 0), with a polynomial as short as that allows;
-     * below 2^-48, 0. No step more than needed: the vector twin outgrows what C2 inlines. NaN stays NaN, since the lower
-     * bits of those that arithmetic on bfloat16 numbers makes are 0.
+     * 2^(score - maximum), at most 2 to the {@link Kernels#SLACK}, as a bfloat16 number (ties away from 0); below 2^-48, 0. NaN
+     * stays NaN, since the lower bits of those that arithmetic on bfloat16 numbers makes are 0. Relative error before
+     * rounding: 8e-5, and none to speak of at whole powers. Every step counts: the vector twin does this for each position.
      */
-    static float toBfloat16(float x) {
-        if (x < LOWEST_FACTOR) {
-            return 0f;
-        }
-        float rounded = x + ROUNDER;
-        float f = x - (rounded - ROUNDER);
-        float p = C5;
-        p = Math.fma(p, f, C4);
-        p = Math.fma(p, f, C3);
-        p = Math.fma(p, f, C2);
-        p = Math.fma(p, f, C1);
-        p = Math.fma(p, f, 1f);
-        int bits = Float.floatToRawIntBits(p) + (Float.floatToRawIntBits(rounded) << 23);
-        return Float.intBitsToFloat((bits + 0x8000) & 0xffff0000);
+    static float toBfloat16(float score, float maximum) {
+        // From half a unit below, what remains is in [0, 1] and its power in [1, 2], where bfloat16 has one unit.
+        float y = maximum - 0.5f - score;
+        y = y > FARTHEST ? FARTHEST : y;
+        float rounded = ROUNDER_OF_FACTORS - y;
+        float f = y - (ROUNDER_OF_FACTORS - rounded);
+        float p = Math.fma(B3, f, B2);
+        p = Math.fma(p, f, B1);
+        p = Math.fma(p, f, B0);
+        float power = p * Float.intBitsToFloat(Float.floatToRawIntBits(rounded) << 23);
+        return Float.intBitsToFloat(Float.floatToRawIntBits(power) & 0xffff0000);
     }
 }

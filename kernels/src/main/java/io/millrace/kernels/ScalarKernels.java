@@ -170,7 +170,7 @@ public final class ScalarKernels implements Kernels {
             float[] scores, int at, int row, int count, float[] maxima, float[] sums, float[] factors) {
         factors[row] = raiseMaximum(scores, at, row, count, SLACK, maxima);
         for (int p = 0; p < TILE_SIZE; p++) {
-            scores[at + p] = p < count ? Exp2.toBfloat16(scores[at + p] - maxima[row]) : 0f;
+            scores[at + p] = p < count ? Exp2.toBfloat16(scores[at + p], maxima[row]) : 0f;
         }
         addToLanes(scores, at, row, factors[row], sums);
     }

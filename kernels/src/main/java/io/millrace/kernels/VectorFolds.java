@@ -2,13 +2,13 @@ package io.millrace.kernels;
 
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.IntVector;
-import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
  * Folds tiles of scores into rows' online softmax. Vectors are as wide as those of {@link VectorRows}; sums always run over 16
- * lanes, so the width does not show in the bits.
+ * lanes, so the width does not show in the bits. No method here takes or returns a vector: where C2's budget for inlining ends,
+ * and in long methods it does, such would be boxed.
  */
 final class VectorFolds {
     private static final VectorSpecies<Float> F = VectorRows.F;
@@ -16,6 +16,10 @@ final class VectorFolds {
 
     /** L ones, then L zeros: read from L - n, n lanes of 1 and 0 in the rest. */
     private static final float[] KEPT_THEN_NOT = keptThenNot();
+
+    private static final int FARTHEST_BITS = Float.floatToRawIntBits(Exp2.FARTHEST);
+    private static final int INFINITY_BITS = 0x7f800000;
+    private static final float NEGATIVE_NAN = Float.intBitsToFloat(0xffc00000);
 
     private VectorFolds() {}
 
@@ -142,17 +146,25 @@ final class VectorFolds {
         if (!mayExceed(scores, offset, oldMaximum + slack)) {
             return 1f;
         }
-        FloatVector highest = highest(scores, offset);
-        if (!highest.compare(VectorOperators.GT, oldMaximum + slack).anyTrue()) {
+        int bits = highestBits(scores, offset);
+        float maximum = bits < INFINITY_BITS ? Float.intBitsToFloat(bits) : highestOfNumbers(scores, offset);
+        if (!(maximum > oldMaximum + slack)) {
             return 1f;
         }
-        // By way of integers in the order of floats: their maximum over lanes is a single instruction.
-        IntVector bits = highest.reinterpretAsInts();
-        IntVector ordered = bits.lanewise(
-                VectorOperators.XOR, bits.lanewise(VectorOperators.ASHR, 31).and(Integer.MAX_VALUE));
-        int maximum = ordered.reduceLanes(VectorOperators.MAX);
-        maxima[row] = Float.intBitsToFloat(maximum ^ ((maximum >> 31) & Integer.MAX_VALUE));
-        return Exp2.of(oldMaximum - maxima[row]);
+        maxima[row] = maximum;
+        return Exp2.of(oldMaximum - maximum);
+    }
+
+    /** Also sets the sign bit of scores that are no numbers; infinite ones, whose powers are none, become such. */
+    private static float highestOfNumbers(float[] scores, int offset) {
+        float highest = Float.NEGATIVE_INFINITY;
+        for (int p = offset; p < offset + Kernels.TILE_SIZE; p++) {
+            highest = scores[p] > highest ? scores[p] : highest;
+            if (Float.floatToRawIntBits(scores[p]) >= INFINITY_BITS) {
+                scores[p] = NEGATIVE_NAN;
+            }
+        }
+        return highest;
     }
 
     /**
@@ -175,84 +187,94 @@ final class VectorFolds {
 
     /**
      * False only if no score of a tile exceeds a bound: by the signs of differences, which takes far less than comparing. A
-     * score that equals the bound or is no number may count as one that exceeds it.
+     * score that equals the bound may count as one that exceeds it, and one that is no number does, unless its sign is set.
      */
     private static boolean mayExceed(float[] scores, int offset, float bound) {
-        IntVector signs = signs(scores, offset, bound).and(signs(scores, offset + 2 * L, bound));
+        return mayFourExceed(scores, offset, bound) || L < 16 && mayFourExceed(scores, offset + 4 * L, bound);
+    }
+
+    private static boolean mayFourExceed(float[] scores, int offset, float bound) {
+        IntVector s0 = FloatVector.fromArray(F, scores, offset).sub(bound).reinterpretAsInts();
+        IntVector s1 = FloatVector.fromArray(F, scores, offset + L).sub(bound).reinterpretAsInts();
+        IntVector s2 =
+                FloatVector.fromArray(F, scores, offset + 2 * L).sub(bound).reinterpretAsInts();
+        IntVector s3 =
+                FloatVector.fromArray(F, scores, offset + 3 * L).sub(bound).reinterpretAsInts();
+        return s0.and(s1).and(s2.and(s3)).compare(VectorOperators.GE, 0).anyTrue();
+    }
+
+    /** A tile's largest score; infinity and NaNs without sign come last, NaNs with it first. Floats in the order of integers. */
+    private static int highestBits(float[] scores, int offset) {
+        int highest = highestOfFour(scores, offset);
         if (L < 16) {
-            signs = signs.and(signs(scores, offset + 4 * L, bound).and(signs(scores, offset + 6 * L, bound)));
+            highest = Math.max(highest, highestOfFour(scores, offset + 4 * L));
         }
-        return signs.compare(VectorOperators.GE, 0).anyTrue();
+        if (highest >= 0) {
+            return highest;
+        }
+        int least = leastOfFour(scores, offset);
+        return L < 16 ? Math.min(least, leastOfFour(scores, offset + 4 * L)) : least;
     }
 
-    private static IntVector signs(float[] scores, int at, float bound) {
-        IntVector first = FloatVector.fromArray(F, scores, at).sub(bound).reinterpretAsInts();
-        return first.and(FloatVector.fromArray(F, scores, at + L).sub(bound).reinterpretAsInts());
+    private static int highestOfFour(float[] scores, int offset) {
+        IntVector s0 = FloatVector.fromArray(F, scores, offset).reinterpretAsInts();
+        IntVector s1 = FloatVector.fromArray(F, scores, offset + L).reinterpretAsInts();
+        IntVector s2 = FloatVector.fromArray(F, scores, offset + 2 * L).reinterpretAsInts();
+        IntVector s3 = FloatVector.fromArray(F, scores, offset + 3 * L).reinterpretAsInts();
+        return s0.max(s1).max(s2.max(s3)).reduceLanes(VectorOperators.MAX);
     }
 
-    /** Each lane's largest score of a tile. Without a loop, around which C2 sometimes boxes. */
-    private static FloatVector highest(float[] scores, int offset) {
-        FloatVector highest = higher(higher(scores, offset), higher(scores, offset + 2 * L));
-        return L == 16
-                ? highest
-                : higher(highest, higher(higher(scores, offset + 4 * L), higher(scores, offset + 6 * L)));
+    /** Of negative floats the highest. */
+    private static int leastOfFour(float[] scores, int offset) {
+        IntVector s0 = FloatVector.fromArray(F, scores, offset).reinterpretAsInts();
+        IntVector s1 = FloatVector.fromArray(F, scores, offset + L).reinterpretAsInts();
+        IntVector s2 = FloatVector.fromArray(F, scores, offset + 2 * L).reinterpretAsInts();
+        IntVector s3 = FloatVector.fromArray(F, scores, offset + 3 * L).reinterpretAsInts();
+        return s0.min(s1).min(s2.min(s3)).reduceLanes(VectorOperators.MIN);
     }
 
-    private static FloatVector higher(float[] scores, int at) {
-        return higher(FloatVector.fromArray(F, scores, at), FloatVector.fromArray(F, scores, at + L));
-    }
-
-    private static FloatVector higher(FloatVector a, FloatVector b) {
-        return a.blend(b, b.compare(VectorOperators.GT, a));
-    }
-
-    private static FloatVector exp2(FloatVector x) {
-        FloatVector y = x.blend(Exp2.LOWEST, x.compare(VectorOperators.LT, Exp2.LOWEST));
-        VectorMask<Float> high = y.compare(VectorOperators.GT, Exp2.HIGHEST);
-        y = y.blend(Exp2.HIGHEST, high);
-        FloatVector rounded = y.add(Exp2.ROUNDER);
-        FloatVector f = y.sub(rounded.sub(Exp2.ROUNDER));
-        FloatVector p = FloatVector.broadcast(F, Exp2.C7);
-        p = p.fma(f, FloatVector.broadcast(F, Exp2.C6));
-        p = p.fma(f, FloatVector.broadcast(F, Exp2.C5));
-        p = p.fma(f, FloatVector.broadcast(F, Exp2.C4));
-        p = p.fma(f, FloatVector.broadcast(F, Exp2.C3));
-        p = p.fma(f, FloatVector.broadcast(F, Exp2.C2));
-        p = p.fma(f, FloatVector.broadcast(F, Exp2.C1));
-        p = p.fma(f, FloatVector.broadcast(F, 1f));
-        FloatVector power = rounded.reinterpretAsInts()
-                .add(127)
-                .lanewise(VectorOperators.LSHL, 23)
-                .reinterpretAsFloats();
-        return p.mul(power);
-    }
-
-    /** One exponential in the loop's body: four side by side outgrow the compiler's inlining and box their vectors. */
+    /** {@link Exp2#of}. One exponential in the loop's body: four side by side box their vectors. */
     private static void exponentials(float[] scores, int offset, float maximum) {
         for (int p = offset; p < offset + Kernels.TILE_SIZE; p += L) {
-            exp2(FloatVector.fromArray(F, scores, p).sub(maximum)).intoArray(scores, p);
+            FloatVector x = FloatVector.fromArray(F, scores, p).sub(maximum);
+            FloatVector y = x.blend(Exp2.LOWEST, x.compare(VectorOperators.LT, Exp2.LOWEST));
+            y = y.blend(Exp2.HIGHEST, y.compare(VectorOperators.GT, Exp2.HIGHEST));
+            FloatVector rounded = y.add(Exp2.ROUNDER);
+            FloatVector f = y.sub(rounded.sub(Exp2.ROUNDER));
+            FloatVector e = FloatVector.broadcast(F, Exp2.C7);
+            e = e.fma(f, FloatVector.broadcast(F, Exp2.C6));
+            e = e.fma(f, FloatVector.broadcast(F, Exp2.C5));
+            e = e.fma(f, FloatVector.broadcast(F, Exp2.C4));
+            e = e.fma(f, FloatVector.broadcast(F, Exp2.C3));
+            e = e.fma(f, FloatVector.broadcast(F, Exp2.C2));
+            e = e.fma(f, FloatVector.broadcast(F, Exp2.C1));
+            e = e.fma(f, FloatVector.broadcast(F, 1f));
+            IntVector power = rounded.reinterpretAsInts().add(127).lanewise(VectorOperators.LSHL, 23);
+            e.mul(power.reinterpretAsFloats()).intoArray(scores, p);
         }
     }
 
+    /**
+     * {@link Exp2#toBfloat16}; scores that are no numbers have their sign bit set. The minimum by way of integers is a single
+     * instruction: negative floats are negative integers, so they stay, and so do such that are no numbers.
+     */
     private static void exponentialsToBfloat16(float[] scores, int offset, int count, float maximum) {
         for (int p = offset; p < offset + count; p += L) {
-            exp2ToBfloat16(FloatVector.fromArray(F, scores, p).sub(maximum)).intoArray(scores, p);
+            FloatVector distance = FloatVector.broadcast(F, maximum - 0.5f).sub(FloatVector.fromArray(F, scores, p));
+            FloatVector y = distance.reinterpretAsInts()
+                    .lanewise(VectorOperators.MIN, FARTHEST_BITS)
+                    .reinterpretAsFloats();
+            FloatVector rounder = FloatVector.broadcast(F, Exp2.ROUNDER_OF_FACTORS);
+            FloatVector rounded = rounder.sub(y);
+            FloatVector f = y.sub(rounder.sub(rounded));
+            FloatVector e = FloatVector.broadcast(F, Exp2.B3);
+            e = e.fma(f, FloatVector.broadcast(F, Exp2.B2));
+            e = e.fma(f, FloatVector.broadcast(F, Exp2.B1));
+            e = e.fma(f, FloatVector.broadcast(F, Exp2.B0));
+            IntVector power = rounded.reinterpretAsInts().lanewise(VectorOperators.LSHL, 23);
+            IntVector bits = e.mul(power.reinterpretAsFloats()).reinterpretAsInts();
+            bits.and(0xffff0000).reinterpretAsFloats().intoArray(scores, p);
         }
-    }
-
-    /** {@link Exp2#toBfloat16}. */
-    private static FloatVector exp2ToBfloat16(FloatVector x) {
-        FloatVector rounded = x.add(Exp2.ROUNDER);
-        FloatVector f = x.sub(rounded.sub(Exp2.ROUNDER));
-        FloatVector p = FloatVector.broadcast(F, Exp2.C5);
-        p = p.fma(f, FloatVector.broadcast(F, Exp2.C4));
-        p = p.fma(f, FloatVector.broadcast(F, Exp2.C3));
-        p = p.fma(f, FloatVector.broadcast(F, Exp2.C2));
-        p = p.fma(f, FloatVector.broadcast(F, Exp2.C1));
-        p = p.fma(f, FloatVector.broadcast(F, 1f));
-        IntVector exponents = rounded.reinterpretAsInts().lanewise(VectorOperators.LSHL, 23);
-        IntVector bits = p.reinterpretAsInts().add(exponents).add(0x8000).and(0xffff0000);
-        return bits.reinterpretAsFloats().blend(0f, x.compare(VectorOperators.LT, Exp2.LOWEST_FACTOR));
     }
 
     private static void addToLanes(float[] scores, int offset, int row, float factor, float[] sums) {

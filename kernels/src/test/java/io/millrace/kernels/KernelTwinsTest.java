@@ -12,6 +12,13 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** The vector kernels against their scalar twins, bit by bit, and the twins against plain arithmetic. */
 class KernelTwinsTest {
+    private static final float[] NOT_FINITE = {
+        Float.NEGATIVE_INFINITY,
+        Float.POSITIVE_INFINITY,
+        Float.intBitsToFloat(0x7fc00000),
+        Float.intBitsToFloat(0xffc00000)
+    };
+
     private final Kernels vector = KernelChoice.best().kernels();
     private final Kernels scalar = new ScalarKernels();
 
@@ -30,6 +37,45 @@ class KernelTwinsTest {
         assertEquals(0f, Exp2.of(Float.NEGATIVE_INFINITY));
         assertEquals(1f, Exp2.of(0f));
         assertTrue(Float.isNaN(Exp2.of(Float.NaN)));
+    }
+
+    /** Half a unit of bfloat16 where that is most, and what the polynomial adds. Over all scores that do not raise the maximum. */
+    @Test
+    void factorsAreRoundedPowers() {
+        for (float maximum : new float[] {0, 3.3f, -77.1f, 1000.7f}) {
+            float lastFactor = 0;
+            for (float distance = 60; distance >= -Kernels.SLACK; distance -= 0.00137f) {
+                float score = maximum - distance;
+                double expected = Math.pow(2, (double) score - maximum);
+                float factor = Exp2.toBfloat16(score, maximum);
+                assertEquals(
+                        Bfloat16.widen(Bfloat16.roundFactor(factor)),
+                        factor,
+                        "a bfloat16 number of no small magnitude");
+                assertTrue(factor >= lastFactor, "factors rise with scores");
+                lastFactor = factor;
+                if (distance > 48.01) {
+                    assertEquals(0, factor);
+                } else if (distance < 47.99) {
+                    assertEquals(1, factor / expected, 0x1p-8 + 1e-4, "2^-" + distance);
+                }
+            }
+        }
+    }
+
+    @Test
+    void factorsOfWholePowersAreExact() {
+        for (float maximum : new float[] {0, 5, -3.7f, 123.4f}) {
+            for (int power = -30; power <= Kernels.SLACK; power++) {
+                assertEquals(Math.scalb(1f, power), Exp2.toBfloat16(maximum + power, maximum), "2^" + power);
+            }
+        }
+        assertEquals(0x1p-47f, Exp2.toBfloat16(-47, 0));
+        assertEquals(0f, Exp2.toBfloat16(Float.NEGATIVE_INFINITY, 0));
+        assertEquals(0f, Exp2.toBfloat16(-Float.MAX_VALUE, 1000));
+        assertTrue(Float.isNaN(Exp2.toBfloat16(Float.NaN, 0)));
+        assertTrue(Float.isNaN(Exp2.toBfloat16(Float.intBitsToFloat(0xffc00000), 0)));
+        assertTrue(Float.isNaN(Exp2.toBfloat16(Float.POSITIVE_INFINITY, Float.POSITIVE_INFINITY)));
     }
 
     @ParameterizedTest
@@ -243,6 +289,25 @@ class KernelTwinsTest {
         }
     }
 
+    /** Whatever its sign, and in whichever of the tiles: the row's sum is none, and other rows' are as without it. */
+    @Test
+    void nonNumbersStayInTheirRow() {
+        int numTiles = 4;
+        int width = numTiles * Kernels.TILE_SIZE;
+        for (float single : NOT_FINITE) {
+            for (int at = width; at < 2 * width; at += 7) {
+                for (Kernels kernels : new Kernels[] {scalar, vector}) {
+                    float[] scores = gaussian(new Random(at), 3 * width, 4);
+                    scores[at] = single;
+                    float[] sums = foldTiles(kernels, scores, numTiles, 0, 3, true)[numTiles + 2];
+                    boolean isNone = single != Float.NEGATIVE_INFINITY;
+                    assertEquals(isNone, Float.isNaN(kernels.sumLanes(sums, 1)), single + " at " + at);
+                    assertTrue(kernels.sumLanes(sums, 0) > 0 && kernels.sumLanes(sums, 2) > 0);
+                }
+            }
+        }
+    }
+
     private static float[][] foldTiles(
             Kernels kernels, float[] scores, int numTiles, int firstRow, int rows, boolean areTogether) {
         float[] maxima = new float[firstRow + rows];
@@ -295,15 +360,10 @@ class KernelTwinsTest {
     @Test
     void aSingleScoreRaisesTheMaximumAsInTheTwin() {
         float bound = 3 + Kernels.SLACK;
-        float[] singles = {
-            bound,
-            Math.nextUp(bound),
-            Math.nextDown(bound),
-            Float.NEGATIVE_INFINITY,
-            Float.POSITIVE_INFINITY,
-            Float.intBitsToFloat(0x7fc00000),
-            Float.intBitsToFloat(0xffc00000)
-        };
+        float[] singles = Arrays.copyOf(NOT_FINITE, NOT_FINITE.length + 3);
+        singles[NOT_FINITE.length] = bound;
+        singles[NOT_FINITE.length + 1] = Math.nextUp(bound);
+        singles[NOT_FINITE.length + 2] = Math.nextDown(bound);
         int[] counts = {64};
         for (float single : singles) {
             for (int at = 0; at < Kernels.TILE_SIZE; at++) {
