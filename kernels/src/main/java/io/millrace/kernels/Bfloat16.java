@@ -30,6 +30,12 @@ public final class Bfloat16 {
         return (roundFactor(high) << 16) | (roundFactor(low) & 0xffff);
     }
 
+    /** A pair with one half replaced by a factor, rounded. */
+    static int put(float value, int pair, boolean isHigh) {
+        int bits = roundFactor(value) & 0xffff;
+        return isHigh ? pair & 0xffff | bits << 16 : pair & 0xffff0000 | bits;
+    }
+
     public static float low(int pair) {
         return Float.intBitsToFloat(pair << 16);
     }

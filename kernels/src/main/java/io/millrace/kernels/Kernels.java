@@ -27,6 +27,9 @@ public interface Kernels {
     /** out[i] = x[i] × (1 / sqrt(mean(x²) + eps)) × weight[i] (Zhang and Sennrich, RMSNorm). out may be x. */
     void rmsNorm(float[] x, int xOffset, float[] weight, float eps, float[] out, int outOffset, int count);
 
+    /** The same, rounded as {@link #toBfloat16} does. */
+    void rmsNormToBfloat16(float[] x, int xOffset, float[] weight, float eps, short[] out, int outOffset, int count);
+
     /**
      * Turns one head in place: for d below half, (x[d], x[d + half]) turns by the angle whose cosine and sine stand at
      * table offset + d.
@@ -39,11 +42,14 @@ public interface Kernels {
     /** Rounds to nearest-even bfloat16. */
     void toBfloat16(float[] source, int sourceOffset, short[] target, int targetOffset, int count);
 
-    /** x[i] = x[i] × factor, rounded to bfloat16 as {@link Bfloat16#roundFactor} does, and widened again. */
-    void scaleToBfloat16(float[] x, int offset, float factor, int count);
+    /** out[i] = x[i] × factor, rounded to bfloat16 as {@link Bfloat16#roundFactor} does, and widened again. out may be x. */
+    void scaleToBfloat16(float[] x, int offset, float factor, float[] out, int outOffset, int count);
 
-    /** Pairs numbers that {@link #scaleToBfloat16} left: pairs[i] = low[i] in the low half, high[i] in the high half. */
+    /** pairs[i] = {@link Bfloat16#pair}(low[i], high[i]). */
     void pairBfloat16(float[] low, int lowOffset, float[] high, int highOffset, int[] pairs, int offset, int count);
+
+    /** Rounds as {@link #pairBfloat16} does into the high or the low half of pairs; the other half stays. */
+    void putBfloat16(float[] source, int sourceOffset, int[] pairs, int offset, int count, boolean isHigh);
 
     /** Whether no element is NaN or infinite. */
     boolean isFinite(float[] x, int offset, int count);

@@ -12,16 +12,33 @@ public final class ScalarKernels implements Kernels {
 
     @Override
     public void rmsNorm(float[] x, int xOffset, float[] weight, float eps, float[] out, int outOffset, int count) {
-        float[] lanes = SCRATCH.get();
-        Arrays.fill(lanes, 0f);
-        for (int i = 0; i < count; i++) {
-            float value = x[xOffset + i];
-            lanes[i % LANES] = Math.fma(value, value, lanes[i % LANES]);
-        }
-        float factor = (float) (1.0 / Math.sqrt((double) tree(lanes, 0) / count + eps));
+        float factor = normFactor(x, xOffset, eps, count);
         for (int i = 0; i < count; i++) {
             out[outOffset + i] = x[xOffset + i] * factor * weight[i];
         }
+    }
+
+    @Override
+    public void rmsNormToBfloat16(
+            float[] x, int xOffset, float[] weight, float eps, short[] out, int outOffset, int count) {
+        float factor = normFactor(x, xOffset, eps, count);
+        for (int i = 0; i < count; i++) {
+            out[outOffset + i] = Bfloat16.round(x[xOffset + i] * factor * weight[i]);
+        }
+    }
+
+    private static float normFactor(float[] x, int offset, float eps, int count) {
+        float[] lanes = SCRATCH.get();
+        Arrays.fill(lanes, 0f);
+        for (int i = 0; i < count; i++) {
+            lanes[i % LANES] = Math.fma(x[offset + i], x[offset + i], lanes[i % LANES]);
+        }
+        return normFactor(lanes, eps, count);
+    }
+
+    /** From the lanes of a sum of squares. */
+    static float normFactor(float[] lanes, float eps, int count) {
+        return (float) (1.0 / Math.sqrt((double) tree(lanes, 0) / count + eps));
     }
 
     private static final ThreadLocal<float[]> SCRATCH = ThreadLocal.withInitial(() -> new float[LANES]);
@@ -55,9 +72,9 @@ public final class ScalarKernels implements Kernels {
     }
 
     @Override
-    public void scaleToBfloat16(float[] x, int offset, float factor, int count) {
-        for (int i = offset; i < offset + count; i++) {
-            x[i] = Bfloat16.widen(Bfloat16.roundFactor(x[i] * factor));
+    public void scaleToBfloat16(float[] x, int offset, float factor, float[] out, int outOffset, int count) {
+        for (int i = 0; i < count; i++) {
+            out[outOffset + i] = Bfloat16.widen(Bfloat16.roundFactor(x[offset + i] * factor));
         }
     }
 
@@ -65,8 +82,14 @@ public final class ScalarKernels implements Kernels {
     public void pairBfloat16(
             float[] low, int lowOffset, float[] high, int highOffset, int[] pairs, int offset, int count) {
         for (int i = 0; i < count; i++) {
-            pairs[offset + i] =
-                    Float.floatToRawIntBits(low[lowOffset + i]) >>> 16 | Float.floatToRawIntBits(high[highOffset + i]);
+            pairs[offset + i] = Bfloat16.pair(low[lowOffset + i], high[highOffset + i]);
+        }
+    }
+
+    @Override
+    public void putBfloat16(float[] source, int sourceOffset, int[] pairs, int offset, int count, boolean isHigh) {
+        for (int i = 0; i < count; i++) {
+            pairs[offset + i] = Bfloat16.put(source[sourceOffset + i], pairs[offset + i], isHigh);
         }
     }
 

@@ -17,6 +17,12 @@ final class VectorKernels implements Kernels {
     }
 
     @Override
+    public void rmsNormToBfloat16(
+            float[] x, int xOffset, float[] weight, float eps, short[] out, int outOffset, int count) {
+        VectorRows.rmsNormToBfloat16(x, xOffset, weight, eps, out, outOffset, count, LANE_SCRATCH.get());
+    }
+
+    @Override
     public void rotate(float[] x, int offset, float[] cos, float[] sin, int tableOffset, int half) {
         VectorRows.rotate(x, offset, cos, sin, tableOffset, half);
     }
@@ -32,14 +38,19 @@ final class VectorKernels implements Kernels {
     }
 
     @Override
-    public void scaleToBfloat16(float[] x, int offset, float factor, int count) {
-        VectorRows.scaleToBfloat16(x, offset, factor, count);
+    public void scaleToBfloat16(float[] x, int offset, float factor, float[] out, int outOffset, int count) {
+        VectorRows.scaleToBfloat16(x, offset, factor, out, outOffset, count);
     }
 
     @Override
     public void pairBfloat16(
             float[] low, int lowOffset, float[] high, int highOffset, int[] pairs, int offset, int count) {
         VectorRows.pairBfloat16(low, lowOffset, high, highOffset, pairs, offset, count);
+    }
+
+    @Override
+    public void putBfloat16(float[] source, int sourceOffset, int[] pairs, int offset, int count, boolean isHigh) {
+        VectorRows.putBfloat16(source, sourceOffset, pairs, offset, count, isHigh);
     }
 
     @Override

@@ -35,6 +35,35 @@ final class VectorRows {
 
     static void rmsNorm(
             float[] x, int xOffset, float[] weight, float eps, float[] out, int outOffset, int count, float[] lanes) {
+        float factor = normFactor(x, xOffset, eps, count, lanes);
+        int i = 0;
+        for (; i + L <= count; i += L) {
+            FloatVector.fromArray(F, x, xOffset + i)
+                    .mul(factor)
+                    .mul(FloatVector.fromArray(F, weight, i))
+                    .intoArray(out, outOffset + i);
+        }
+        for (; i < count; i++) {
+            out[outOffset + i] = x[xOffset + i] * factor * weight[i];
+        }
+    }
+
+    static void rmsNormToBfloat16(
+            float[] x, int xOffset, float[] weight, float eps, short[] out, int outOffset, int count, float[] lanes) {
+        float factor = normFactor(x, xOffset, eps, count, lanes);
+        int i = 0;
+        for (; i + L <= count; i += L) {
+            FloatVector y =
+                    FloatVector.fromArray(F, x, xOffset + i).mul(factor).mul(FloatVector.fromArray(F, weight, i));
+            IntVector halves = rounded(y).lanewise(VectorOperators.LSHR, 16);
+            ((ShortVector) halves.castShape(S, 0)).intoArray(out, outOffset + i);
+        }
+        for (; i < count; i++) {
+            out[outOffset + i] = Bfloat16.round(x[xOffset + i] * factor * weight[i]);
+        }
+    }
+
+    private static float normFactor(float[] x, int xOffset, float eps, int count, float[] lanes) {
         FloatVector low = FloatVector.zero(F);
         FloatVector high = FloatVector.zero(F);
         int i = 0;
@@ -53,16 +82,18 @@ final class VectorRows {
         for (int lane = 0; i < count; i++, lane++) {
             lanes[lane] = Math.fma(x[xOffset + i], x[xOffset + i], lanes[lane]);
         }
-        float factor = (float) (1.0 / Math.sqrt((double) ScalarKernels.tree(lanes, 0) / count + eps));
-        for (i = 0; i + L <= count; i += L) {
-            FloatVector.fromArray(F, x, xOffset + i)
-                    .mul(factor)
-                    .mul(FloatVector.fromArray(F, weight, i))
-                    .intoArray(out, outOffset + i);
-        }
-        for (; i < count; i++) {
-            out[outOffset + i] = x[xOffset + i] * factor * weight[i];
-        }
+        return ScalarKernels.normFactor(lanes, eps, count);
+    }
+
+    /** Bfloat16 numbers in the upper halves; the lower ones are not cleared. */
+    private static IntVector rounded(FloatVector x) {
+        IntVector bits = x.reinterpretAsInts();
+        return bits.add(bits.lanewise(VectorOperators.LSHR, 16).and(1)).add(0x7fff);
+    }
+
+    /** The same, with magnitudes below {@link Bfloat16#SMALLEST} made 0. */
+    private static IntVector roundedFactors(FloatVector x) {
+        return rounded(x.blend(0f, x.abs().compare(VectorOperators.LT, Bfloat16.SMALLEST)));
     }
 
     static void rotate(float[] x, int offset, float[] cos, float[] sin, int tableOffset, int half) {
@@ -93,27 +124,24 @@ final class VectorRows {
     static void toBfloat16(float[] source, int sourceOffset, short[] target, int targetOffset, int count) {
         int i = 0;
         for (; i + L <= count; i += L) {
-            IntVector bits = FloatVector.fromArray(F, source, sourceOffset + i).reinterpretAsInts();
-            IntVector odd = bits.lanewise(VectorOperators.LSHR, 16).and(1);
-            IntVector rounded = bits.add(0x7fff).add(odd).lanewise(VectorOperators.LSHR, 16);
-            ((ShortVector) rounded.castShape(S, 0)).intoArray(target, targetOffset + i);
+            IntVector halves =
+                    rounded(FloatVector.fromArray(F, source, sourceOffset + i)).lanewise(VectorOperators.LSHR, 16);
+            ((ShortVector) halves.castShape(S, 0)).intoArray(target, targetOffset + i);
         }
         for (; i < count; i++) {
             target[targetOffset + i] = Bfloat16.round(source[sourceOffset + i]);
         }
     }
 
-    static void scaleToBfloat16(float[] x, int offset, float factor, int count) {
+    static void scaleToBfloat16(float[] x, int offset, float factor, float[] out, int outOffset, int count) {
         int i = 0;
         for (; i + L <= count; i += L) {
-            FloatVector y = FloatVector.fromArray(F, x, offset + i).mul(factor);
-            y = y.blend(0f, y.abs().compare(VectorOperators.LT, Bfloat16.SMALLEST));
-            IntVector bits = y.reinterpretAsInts();
-            IntVector odd = bits.lanewise(VectorOperators.LSHR, 16).and(1);
-            bits.add(0x7fff).add(odd).and(0xffff0000).reinterpretAsFloats().intoArray(x, offset + i);
+            IntVector bits =
+                    roundedFactors(FloatVector.fromArray(F, x, offset + i).mul(factor));
+            bits.and(0xffff0000).reinterpretAsFloats().intoArray(out, outOffset + i);
         }
         for (; i < count; i++) {
-            x[offset + i] = Bfloat16.widen(Bfloat16.roundFactor(x[offset + i] * factor));
+            out[outOffset + i] = Bfloat16.widen(Bfloat16.roundFactor(x[offset + i] * factor));
         }
     }
 
@@ -121,13 +149,27 @@ final class VectorRows {
             float[] low, int lowOffset, float[] high, int highOffset, int[] pairs, int offset, int count) {
         int i = 0;
         for (; i + L <= count; i += L) {
-            IntVector lows = FloatVector.fromArray(F, low, lowOffset + i).reinterpretAsInts();
-            IntVector highs = FloatVector.fromArray(F, high, highOffset + i).reinterpretAsInts();
-            lows.lanewise(VectorOperators.LSHR, 16).or(highs).intoArray(pairs, offset + i);
+            IntVector lows = roundedFactors(FloatVector.fromArray(F, low, lowOffset + i));
+            IntVector highs = roundedFactors(FloatVector.fromArray(F, high, highOffset + i));
+            lows.lanewise(VectorOperators.LSHR, 16).or(highs.and(0xffff0000)).intoArray(pairs, offset + i);
         }
         for (; i < count; i++) {
-            pairs[offset + i] =
-                    Float.floatToRawIntBits(low[lowOffset + i]) >>> 16 | Float.floatToRawIntBits(high[highOffset + i]);
+            pairs[offset + i] = Bfloat16.pair(low[lowOffset + i], high[highOffset + i]);
+        }
+    }
+
+    static void putBfloat16(float[] source, int sourceOffset, int[] pairs, int offset, int count, boolean isHigh) {
+        int kept = isHigh ? 0xffff : 0xffff0000;
+        int shift = isHigh ? 0 : 16;
+        int i = 0;
+        for (; i + L <= count; i += L) {
+            IntVector put = roundedFactors(FloatVector.fromArray(F, source, sourceOffset + i))
+                    .and(0xffff0000)
+                    .lanewise(VectorOperators.LSHR, shift);
+            IntVector.fromArray(I, pairs, offset + i).and(kept).or(put).intoArray(pairs, offset + i);
+        }
+        for (; i < count; i++) {
+            pairs[offset + i] = Bfloat16.put(source[sourceOffset + i], pairs[offset + i], isHigh);
         }
     }
 

@@ -103,6 +103,12 @@ class KernelTwinsTest {
             vector.toBfloat16(x, 3, half1, 1, count);
             scalar.toBfloat16(x, 3, half2, 1, count);
             assertArrayEquals(half2, half1);
+            for (Kernels kernels : new Kernels[] {scalar, vector}) {
+                short[] narrowed = new short[count + 1];
+                kernels.toBfloat16(out1, 1, narrowed, 1, count);
+                kernels.rmsNormToBfloat16(x, 3, weight, 1e-5f, half1, 1, count);
+                assertArrayEquals(narrowed, half1, kernels.name());
+            }
         }
     }
 
@@ -216,13 +222,34 @@ class KernelTwinsTest {
         float[] expected = {0x1p-48f, 0f, -0x1p-48f, 0f, 0f, 0f, 0f, 1.5f};
         for (Kernels kernels : new Kernels[] {scalar, vector}) {
             float[] padded = java.util.Arrays.copyOf(x, 19);
-            kernels.scaleToBfloat16(padded, 0, 1f, padded.length);
+            float[] out = new float[20];
+            kernels.scaleToBfloat16(padded, 0, 1f, out, 1, padded.length);
+            kernels.scaleToBfloat16(padded, 0, 1f, padded, 0, padded.length);
             assertSameBits(java.util.Arrays.copyOf(expected, 19), padded);
-            int[] pairs = new int[19];
-            kernels.pairBfloat16(padded, 0, padded, 0, pairs, 0, 19);
-            for (int i = 0; i < 19; i++) {
-                assertEquals(padded[i], Bfloat16.low(pairs[i]));
-                assertEquals(padded[i], Bfloat16.high(pairs[i]));
+            assertSameBits(padded, java.util.Arrays.copyOfRange(out, 1, 20));
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 16, 19, 64})
+    void pairsAreRoundedFactors(int count) {
+        Random random = new Random(count);
+        for (int repeat = 0; repeat < 100; repeat++) {
+            float[] low = gaussian(random, count + 2, repeat % 5 == 0 ? 0x1p-47f : 1);
+            float[] high = gaussian(random, count + 3, 1);
+            int[] expected = new int[count + 1];
+            for (int i = 0; i < count; i++) {
+                expected[1 + i] = Bfloat16.pair(low[2 + i], high[3 + i]);
+            }
+            for (Kernels kernels : new Kernels[] {scalar, vector}) {
+                int[] together = new int[count + 1];
+                kernels.pairBfloat16(low, 2, high, 3, together, 1, count);
+                assertArrayEquals(expected, together, kernels.name());
+                int[] each = random.ints(count + 1).toArray();
+                each[0] = 0;
+                kernels.putBfloat16(high, 3, each, 1, count, true);
+                kernels.putBfloat16(low, 2, each, 1, count, false);
+                assertArrayEquals(expected, each, kernels.name());
             }
         }
     }

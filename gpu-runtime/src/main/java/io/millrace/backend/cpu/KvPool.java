@@ -181,11 +181,14 @@ final class KvPool {
         return pairs != null;
     }
 
-    /** Stores the values of an even slot and the next one of one head, where they are paired; rounded to bfloat16 before. */
+    /** Stores the values of an even slot and the next one of one head, where they are paired. */
     void writeValuePair(int layer, int slot, int kvHead, float[] source, int low, int high, Kernels kernels) {
-        int value = valueOffset(slot / Kernels.BLOCK_SIZE, kvHead)
+        kernels.pairBfloat16(source, low, source, high, pairs[layer], valuePair(slot, kvHead), headDim);
+    }
+
+    private int valuePair(int slot, int kvHead) {
+        return valueOffset(slot / Kernels.BLOCK_SIZE, kvHead)
                 + Bfloat16.valuePair(slot % Kernels.BLOCK_SIZE, 0, headDim);
-        kernels.pairBfloat16(source, low, source, high, pairs[layer], value, headDim);
     }
 
     /** Stores one token's key of one head, where elements are paired; rounded to bfloat16 before. */
@@ -198,19 +201,13 @@ final class KvPool {
         }
     }
 
-    /** Stores one token's value of one head, where two slots are paired; the other slot's stay. Rounded before. */
-    void writeValue(int layer, int slot, int kvHead, float[] source, int sourceValue) {
-        int[] to = pairs[layer];
-        int value = valueOffset(slot / Kernels.BLOCK_SIZE, kvHead)
-                + Bfloat16.valuePair(slot % Kernels.BLOCK_SIZE, 0, headDim);
-        for (int d = 0; d < headDim; d++) {
-            int bits = Float.floatToRawIntBits(source[sourceValue + d]);
-            to[value + d] =
-                    slot % 2 == 0 ? (to[value + d] & 0xffff0000) | bits >>> 16 : (to[value + d] & 0xffff) | bits;
-        }
+    /** Stores one token's value of one head, where two slots are paired; the other slot's stay. */
+    void writeValue(int layer, int slot, int kvHead, float[] source, int sourceValue, Kernels kernels) {
+        boolean isHigh = slot % 2 != 0;
+        kernels.putBfloat16(source, sourceValue, pairs[layer], valuePair(slot, kvHead), headDim, isHigh);
     }
 
-    /** Stores one token's key and value of one head; where they are paired, rounded to bfloat16 before. */
+    /** Stores one token's key and value of one head, where slots are not paired. */
     void write(int layer, int slot, int kvHead, float[] source, int sourceKey, int sourceValue) {
         int block = slot / Kernels.BLOCK_SIZE;
         int slotInBlock = slot % Kernels.BLOCK_SIZE;
@@ -220,9 +217,6 @@ final class KvPool {
             int scale = scaleOffset(block, kvHead) + slotInBlock;
             writeInt8(layer, scale, source, sourceKey, key, Kernels.BLOCK_SIZE);
             writeInt8(layer, scale + Kernels.BLOCK_SIZE, source, sourceValue, value + slotInBlock * headDim, 1);
-        } else if (format == NumberFormat.BFLOAT16) {
-            writeKey(layer, slot, kvHead, source, sourceKey);
-            writeValue(layer, slot, kvHead, source, sourceValue);
         } else {
             float[] to = floats[layer];
             for (int d = 0; d < headDim; d++) {

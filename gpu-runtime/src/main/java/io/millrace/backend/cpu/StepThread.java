@@ -20,8 +20,11 @@ final class StepThread implements AutoCloseable {
     /** Makes the tile lie on huge pages: its rows are far apart. */
     private static final int MIN_TILE_ELEMENTS = (int) (HugePages.SIZE_BYTES / Float.BYTES);
 
-    /** Rows of a task of row-wise work: some microseconds' worth. */
-    private static final int ROWS_PER_TASK = 8;
+    /** Rows of a task of row-wise work at most: a block of keys, whose tokens share cache lines. */
+    private static final int MAX_ROWS_PER_TASK = Kernels.BLOCK_SIZE;
+
+    /** Of row-wise work that a worker has at least, where rows are many enough. */
+    private static final int TASKS_PER_WORKER = 8;
 
     private final DecoderStep step;
     private final ModelSpec spec;
@@ -30,9 +33,8 @@ final class StepThread implements AutoCloseable {
     private final AttentionThread attention;
     private final Sampler sampler;
     private final float queryScale;
-    private final float[] row; // of the residual stream, or one token's q, k, v
+    private final float[] row; // of the residual stream, or one token's q, k, v and, behind, the next one's v
     private final short[] halfScratch;
-    private final float[] valuePair;
     private int[] chunkStart = new int[16];
     private int[] chunkCandidate = new int[16];
 
@@ -57,9 +59,9 @@ final class StepThread implements AutoCloseable {
                 spec.numQueryHeads() * spec.headDim());
         this.sampler = new Sampler(spec.vocabSize(), logprobsMode);
         this.queryScale = (float) (LOG2_E / Math.sqrt(spec.headDim()));
-        this.row = new float[Math.max(spec.hiddenSize(), DecoderWeights.queryKeyValueWidth(spec))];
+        int valueWidth = spec.numKvHeads() * spec.headDim();
+        this.row = new float[Math.max(spec.hiddenSize(), DecoderWeights.queryKeyValueWidth(spec) + valueWidth)];
         this.halfScratch = new short[spec.hiddenSize()];
-        this.valuePair = new float[2 * spec.numKvHeads() * spec.headDim()];
     }
 
     /** Runs this thread's part of the step that was begun. */
@@ -99,7 +101,7 @@ final class StepThread implements AutoCloseable {
         int hidden = spec.hiddenSize();
         int rows = input.numTokens();
         for (int task = worker.firstTask(rowTasks(rows)); task >= 0; task = worker.nextTask()) {
-            for (int r = task * ROWS_PER_TASK; r < endOfTask(task, rows); r++) {
+            for (int r = firstOfTask(task, rows); r < firstOfTask(task + 1, rows); r++) {
                 int id = input.tokenIds()[r];
                 if (id < 0 || id >= spec.vocabSize() || input.positions()[r] > step.maxPosition) {
                     step.noteFault(
@@ -116,12 +118,16 @@ final class StepThread implements AutoCloseable {
         }
     }
 
-    private static int rowTasks(int numRows) {
-        return (numRows + ROWS_PER_TASK - 1) / ROWS_PER_TASK;
+    private int rowsPerTask(int numRows) {
+        return Math.max(1, Math.min(MAX_ROWS_PER_TASK, numRows / (TASKS_PER_WORKER * worker.numWorkers())));
     }
 
-    private static int endOfTask(int task, int numRows) {
-        return Math.min(numRows, (task + 1) * ROWS_PER_TASK);
+    private int rowTasks(int numRows) {
+        return (numRows + rowsPerTask(numRows) - 1) / rowsPerTask(numRows);
+    }
+
+    private int firstOfTask(int task, int numRows) {
+        return Math.min(numRows, task * rowsPerTask(numRows));
     }
 
     private void projectQueriesKeysValues(BatchInput input, int layerIndex) {
@@ -130,10 +136,8 @@ final class StepThread implements AutoCloseable {
             rows = step.sliceRows(input.numTokens() - start);
             norm(layer.attentionNorm(), start, rows);
             multiply(step.normed, 0, rows, layer.queryKeyValue(), step.queryKeyValues, 0);
-            // A row of this takes long enough that a few of them are worth sharing out.
-            int share = Math.min(ROWS_PER_TASK, (rows + worker.numWorkers() - 1) / worker.numWorkers());
-            for (int task = worker.firstTask((rows + share - 1) / share); task >= 0; task = worker.nextTask()) {
-                for (int r = task * share; r < Math.min(rows, (task + 1) * share); r++) {
+            for (int task = worker.firstTask(rowTasks(rows)); task >= 0; task = worker.nextTask()) {
+                for (int r = firstOfTask(task, rows); r < firstOfTask(task + 1, rows); r++) {
                     rotateAndStore(input, layerIndex, start, r, rows);
                 }
             }
@@ -144,7 +148,7 @@ final class StepThread implements AutoCloseable {
     /** Norms a slice of the residual stream into the left operand of the next product. */
     private void norm(float[] weight, int start, int rows) {
         for (int task = worker.firstTask(rowTasks(rows)); task >= 0; task = worker.nextTask()) {
-            for (int r = task * ROWS_PER_TASK; r < endOfTask(task, rows); r++) {
+            for (int r = firstOfTask(task, rows); r < firstOfTask(task + 1, rows); r++) {
                 normRow(weight, start + r, r);
             }
         }
@@ -154,8 +158,13 @@ final class StepThread implements AutoCloseable {
     private void normRow(float[] weight, int residualRow, int normedRow) {
         int hidden = spec.hiddenSize();
         step.residual.get(residualRow, 0, row, 0, hidden);
-        kernels.rmsNorm(row, 0, weight, spec.rmsNormEps(), row, 0, hidden);
-        step.normed.put(normedRow, 0, row, 0, hidden, halfScratch);
+        if (step.normed.format() == NumberFormat.BFLOAT16) {
+            kernels.rmsNormToBfloat16(row, 0, weight, spec.rmsNormEps(), halfScratch, 0, hidden);
+            step.normed.putHalves(normedRow, halfScratch, hidden);
+        } else {
+            kernels.rmsNorm(row, 0, weight, spec.rmsNormEps(), row, 0, hidden);
+            step.normed.put(normedRow, 0, row, 0, hidden);
+        }
     }
 
     /** Takes a slice's row of queries, keys and values to where attention reads them. */
@@ -167,27 +176,28 @@ final class StepThread implements AutoCloseable {
         int numRotated = spec.numQueryHeads() + spec.numKvHeads();
         int keys = spec.numQueryHeads() * headDim;
         int values = numRotated * headDim;
-        step.queryKeyValues.get(sliceRow, 0, row, 0, step.queryKeyValues.width());
+        boolean isPaired = step.pool.isPaired();
+        step.queryKeyValues.get(sliceRow, 0, row, 0, isPaired ? values : step.queryKeyValues.width());
         for (int head = 0; head < numRotated; head++) {
             kernels.rotate(row, head * headDim, step.rope.cos(), step.rope.sin(), position * half, half);
         }
-        int slot = input.slotMapping()[token];
-        if (step.pool.isPaired()) {
-            kernels.scaleToBfloat16(row, 0, queryScale, keys);
-            kernels.scaleToBfloat16(row, keys, 1f, values - keys);
+        if (isPaired) {
+            kernels.scaleToBfloat16(row, 0, queryScale, step.queries, token * keys, keys);
+            kernels.scaleToBfloat16(row, keys, 1f, row, keys, values - keys);
             storePaired(input.slotMapping(), layerIndex, token, sliceRow, sliceRows, keys, values);
-        } else {
-            kernels.scale(row, 0, queryScale, keys);
-            for (int head = 0; head < spec.numKvHeads(); head++) {
-                step.pool.write(layerIndex, slot, head, row, keys + head * headDim, values + head * headDim);
-            }
+            return;
         }
+        kernels.scale(row, 0, queryScale, keys);
         System.arraycopy(row, 0, step.queries, token * keys, keys);
+        int slot = input.slotMapping()[token];
+        for (int head = 0; head < spec.numKvHeads(); head++) {
+            step.pool.write(layerIndex, slot, head, row, keys + head * headDim, values + head * headDim);
+        }
     }
 
     /**
-     * The values of two slots that share ints are written together, by the first one's thread, if both are in the slice.
-     * Queries and keys have been rounded.
+     * The values of two slots that share ints are written together, by the first one's thread, if both are in the slice. Keys
+     * have been rounded.
      */
     private void storePaired(
             int[] slots, int layerIndex, int token, int sliceRow, int sliceRows, int keys, int values) {
@@ -196,20 +206,20 @@ final class StepThread implements AutoCloseable {
         boolean followsFirst = isSecond && sliceRow > 0 && slots[token - 1] == slot - 1;
         boolean leadsSecond = !isSecond && sliceRow + 1 < sliceRows && slots[token + 1] == slot + 1;
         int width = spec.numKvHeads() * spec.headDim();
+        int secondValues = values + width;
         if (!followsFirst) {
-            System.arraycopy(row, values, valuePair, 0, width);
-            if (leadsSecond) {
-                step.queryKeyValues.get(sliceRow + 1, values, valuePair, width, width);
-            }
-            kernels.scaleToBfloat16(valuePair, 0, 1f, leadsSecond ? 2 * width : width);
+            step.queryKeyValues.get(sliceRow, values, row, values, width);
+        }
+        if (leadsSecond) {
+            step.queryKeyValues.get(sliceRow + 1, values, row, secondValues, width);
         }
         for (int head = 0; head < spec.numKvHeads(); head++) {
-            int offset = head * spec.headDim();
-            step.pool.writeKey(layerIndex, slot, head, row, keys + offset);
+            int at = head * spec.headDim();
+            step.pool.writeKey(layerIndex, slot, head, row, keys + at);
             if (leadsSecond) {
-                step.pool.writeValuePair(layerIndex, slot, head, valuePair, offset, width + offset, kernels);
+                step.pool.writeValuePair(layerIndex, slot, head, row, values + at, secondValues + at, kernels);
             } else if (!followsFirst) {
-                step.pool.writeValue(layerIndex, slot, head, valuePair, offset);
+                step.pool.writeValue(layerIndex, slot, head, row, values + at, kernels);
             }
         }
     }
@@ -352,7 +362,7 @@ final class StepThread implements AutoCloseable {
 
     private void normLogitsRows(int start, int rows) {
         for (int task = worker.firstTask(rowTasks(rows)); task >= 0; task = worker.nextTask()) {
-            for (int r = task * ROWS_PER_TASK; r < endOfTask(task, rows); r++) {
+            for (int r = firstOfTask(task, rows); r < firstOfTask(task + 1, rows); r++) {
                 normRow(step.weights.finalNorm(), step.residualRow(start + r), r);
             }
         }

@@ -14,6 +14,7 @@ import io.millrace.backend.StepHandle;
 import io.millrace.backend.cpu.StepDriver.Part;
 import io.millrace.backend.cpu.StepDriver.Seq;
 import io.millrace.kernels.Bfloat16;
+import io.millrace.kernels.ScalarKernels;
 import io.millrace.model.ModelDirectory;
 import io.millrace.model.ModelSpec;
 import java.nio.file.Path;
@@ -99,7 +100,13 @@ class CpuKvTransferTest {
         float[] source = new float[2 * headDim];
         source[5] = 1.5f;
         source[headDim + 6] = -2f;
-        pool.write(1, 16 * 4 + 9, 1, source, 0, headDim);
+        int slot = 16 * 4 + 9;
+        if (pool.isPaired()) {
+            pool.writeKey(1, slot, 1, source, 0);
+            pool.writeValue(1, slot, 1, source, headDim, new ScalarKernels());
+        } else {
+            pool.write(1, slot, 1, source, 0, headDim);
+        }
         CpuKvTransfer kv = new CpuKvTransfer(pool, () -> {});
         byte[] bytes = export(kv, new int[] {2, 4}, KvFormat.AS_COMPUTED);
         int size = format.bytes();
