@@ -18,6 +18,12 @@ public interface Kernels {
     /** Positions that attention folds at a time: four blocks. */
     int TILE_SIZE = 64;
 
+    /**
+     * Tiles of pairs whose sums over positions are one chain, a group: tile t belongs to group t / GROUP_TILES. A chain is
+     * long enough for the matrix library to be fast, and short enough for what a sequence begins of its own.
+     */
+    int GROUP_TILES = 4;
+
     /** How far base-2 scores may exceed what powers are relative to, before that is raised: bfloat16 holds 2^8 as well as 1. */
     float SLACK = 8;
 
@@ -157,15 +163,14 @@ public interface Kernels {
             float[] accumulators);
 
     /**
-     * One tile's part over pairs of bfloat16 values: tileSums[r][d] = Σ weights[r][p] × values[p][d], one chain from 0 over
-     * the pairs of positions up to counts[r], of each pair the odd position first; positions at or beyond counts[r] are not
-     * touched.
+     * The same over pairs of bfloat16 values, without factors: the chain of openSums[r][d] goes on over the pairs of positions
+     * up to counts[r], of each pair the odd position first; positions at or beyond counts[r] are not touched.
      *
      * @param weights [rows][TILE_SIZE], bfloat16 numbers
      * @param counts [rows], not descending within the rows given
      * @param values element d of slots s and s + 1 (s even, in the low half) of block b stand together at valueOffsets[b] +
      *     s / 2 × headDim + d
-     * @param tileSums [rows][headDim]
+     * @param openSums [rows][headDim], 0 where a chain begins
      */
     void accumulate(
             float[] weights,
@@ -175,20 +180,8 @@ public interface Kernels {
             int headDim,
             int[] values,
             int[] valueOffsets,
-            float[] tileSums);
+            float[] openSums);
 
-    /**
-     * accumulators[r][d] = accumulators[r][d] × factors[r], rounded, + tile sum of r and d, rounded. The matrix library adds
-     * in that way; where the factor is 1, and that is most tiles but the first, multiplying can be left out.
-     *
-     * @param tileSums row r's stand at sumsOffset + (r - firstRow) × headDim
-     */
-    void foldTileSums(
-            float[] tileSums,
-            int sumsOffset,
-            int firstRow,
-            int numRows,
-            float[] factors,
-            int headDim,
-            float[] accumulators);
+    /** x[i] += y[i]. */
+    void add(float[] x, int xOffset, float[] y, int yOffset, int count);
 }

@@ -272,10 +272,10 @@ public final class ScalarKernels implements Kernels {
             int headDim,
             int[] values,
             int[] valueOffsets,
-            float[] tileSums) {
+            float[] openSums) {
         for (int r = firstRow; r < firstRow + numRows; r++) {
             for (int d = 0; d < headDim; d++) {
-                float sum = 0;
+                float sum = openSums[r * headDim + d];
                 for (int p = 0; p < counts[r]; p += 2) {
                     int pair = values[valueOffsets[p / BLOCK_SIZE] + Bfloat16.valuePair(p % BLOCK_SIZE, d, headDim)];
                     if (p + 1 < counts[r]) {
@@ -283,23 +283,15 @@ public final class ScalarKernels implements Kernels {
                     }
                     sum = Math.fma(weights[r * TILE_SIZE + p], Bfloat16.low(pair), sum);
                 }
-                tileSums[r * headDim + d] = sum;
+                openSums[r * headDim + d] = sum;
             }
         }
     }
 
     @Override
-    public void foldTileSums(
-            float[] tileSums,
-            int sumsOffset,
-            int firstRow,
-            int numRows,
-            float[] factors,
-            int headDim,
-            float[] accumulators) {
-        for (int i = 0; i < numRows * headDim; i++) {
-            int at = firstRow * headDim + i;
-            accumulators[at] = accumulators[at] * factors[at / headDim] + tileSums[sumsOffset + i];
+    public void add(float[] x, int xOffset, float[] y, int yOffset, int count) {
+        for (int i = 0; i < count; i++) {
+            x[xOffset + i] += y[yOffset + i];
         }
     }
 }

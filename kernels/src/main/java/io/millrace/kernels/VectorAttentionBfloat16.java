@@ -287,9 +287,8 @@ final class VectorAttentionBfloat16 {
             int headDim,
             int[] values,
             int[] valueOffsets,
-            float[] tileSums) {
+            float[] openSums) {
         int end = firstRow + numRows;
-        java.util.Arrays.fill(tileSums, firstRow * headDim, end * headDim, 0f);
         int group;
         for (int row = firstRow; row < end; row += group) {
             group = group(end - row);
@@ -299,21 +298,21 @@ final class VectorAttentionBfloat16 {
             int d = 0;
             for (; d + 4 * L <= headDim; d += 4 * L) {
                 switch (group) {
-                    case 3 -> accumulate3(values, valueOffsets, d, headDim, weights, w, common, tileSums, a + d);
-                    case 2 -> accumulate2(values, valueOffsets, d, headDim, weights, w, common, tileSums, a + d);
-                    default -> accumulate1(values, valueOffsets, d, headDim, weights, w, 0, common, tileSums, a + d);
+                    case 3 -> accumulate3(values, valueOffsets, d, headDim, weights, w, common, openSums, a + d);
+                    case 2 -> accumulate2(values, valueOffsets, d, headDim, weights, w, common, openSums, a + d);
+                    default -> accumulate1(values, valueOffsets, d, headDim, weights, w, 0, common, openSums, a + d);
                 }
                 for (int r = 1; r < group; r++) {
                     int to = counts[row + r] / 2;
                     if (to > common) {
                         int of = a + r * headDim + d;
                         accumulate1(
-                                values, valueOffsets, d, headDim, weights, w + r * TILE_SIZE, common, to, tileSums, of);
+                                values, valueOffsets, d, headDim, weights, w + r * TILE_SIZE, common, to, openSums, of);
                     }
                 }
             }
             for (; d + 2 * L <= headDim; d += 2 * L) {
-                accumulateTwoVectors(values, valueOffsets, d, headDim, weights, w, group, 0, common, tileSums, a + d);
+                accumulateTwoVectors(values, valueOffsets, d, headDim, weights, w, group, 0, common, openSums, a + d);
                 for (int r = 1; r < group; r++) {
                     int to = counts[row + r] / 2;
                     if (to > common) {
@@ -328,19 +327,19 @@ final class VectorAttentionBfloat16 {
                                 1,
                                 common,
                                 to,
-                                tileSums,
+                                openSums,
                                 of);
                     }
                 }
             }
             for (int r = row; r < row + group; r++) {
                 if (d < headDim) {
-                    accumulateColumns(values, valueOffsets, d, headDim, weights, r, counts[r] / 2, tileSums);
+                    accumulateColumns(values, valueOffsets, d, headDim, weights, r, counts[r] / 2, openSums);
                 }
                 if (counts[r] % 2 != 0) {
                     int last = counts[r] - 1;
                     int at = valueOffsets[last >> 4] + (last & 15) / 2 * headDim;
-                    accumulateLast(values, at, weights[r * TILE_SIZE + last], headDim, tileSums, r * headDim);
+                    accumulateLast(values, at, weights[r * TILE_SIZE + last], headDim, openSums, r * headDim);
                 }
             }
         }
@@ -391,10 +390,12 @@ final class VectorAttentionBfloat16 {
         int w2 = rows > 2 ? w0 + 2 * TILE_SIZE : w0;
         FloatVector s00 = FloatVector.fromArray(F, sums, a0);
         FloatVector s01 = FloatVector.fromArray(F, sums, a0 + L);
-        FloatVector s10 = s00; // rows that go together begin together: at 0
-        FloatVector s11 = s01;
-        FloatVector s20 = s00;
-        FloatVector s21 = s01;
+        int a1 = rows > 1 ? a0 + headDim : a0;
+        int a2 = rows > 2 ? a0 + 2 * headDim : a0;
+        FloatVector s10 = FloatVector.fromArray(F, sums, a1);
+        FloatVector s11 = FloatVector.fromArray(F, sums, a1 + L);
+        FloatVector s20 = FloatVector.fromArray(F, sums, a2);
+        FloatVector s21 = FloatVector.fromArray(F, sums, a2 + L);
         for (int pair = from; pair < to; pair++) {
             int at = valueOffsets[pair >> 3] + (pair & 7) * headDim + column;
             int p = 2 * pair;
@@ -427,12 +428,12 @@ final class VectorAttentionBfloat16 {
         none.add(s00).intoArray(sums, a0);
         none.add(s01).intoArray(sums, a0 + L);
         if (rows > 1) {
-            none.add(s10).intoArray(sums, a0 + headDim);
-            none.add(s11).intoArray(sums, a0 + headDim + L);
+            none.add(s10).intoArray(sums, a1);
+            none.add(s11).intoArray(sums, a1 + L);
         }
         if (rows > 2) {
-            none.add(s20).intoArray(sums, a0 + 2 * headDim);
-            none.add(s21).intoArray(sums, a0 + 2 * headDim + L);
+            none.add(s20).intoArray(sums, a2);
+            none.add(s21).intoArray(sums, a2 + L);
         }
     }
 

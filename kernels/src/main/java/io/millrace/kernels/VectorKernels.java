@@ -151,22 +151,12 @@ final class VectorKernels implements Kernels {
             int headDim,
             int[] values,
             int[] valueOffsets,
-            float[] tileSums) {
-        VectorAttentionBfloat16.accumulate(weights, firstRow, numRows, counts, headDim, values, valueOffsets, tileSums);
+            float[] openSums) {
+        VectorAttentionBfloat16.accumulate(weights, firstRow, numRows, counts, headDim, values, valueOffsets, openSums);
     }
 
     @Override
-    public void foldTileSums(
-            float[] tileSums,
-            int sumsOffset,
-            int firstRow,
-            int numRows,
-            float[] factors,
-            int headDim,
-            float[] accumulators) {
-        for (int i = 0; i < numRows; i++) {
-            int r = firstRow + i;
-            VectorRows.foldTileSums(tileSums, sumsOffset + i * headDim, factors[r], accumulators, r * headDim, headDim);
-        }
+    public void add(float[] x, int xOffset, float[] y, int yOffset, int count) {
+        VectorRows.add(x, xOffset, y, yOffset, count);
     }
 }

@@ -173,16 +173,15 @@ final class VectorRows {
         }
     }
 
-    static void foldTileSums(float[] tileSums, int from, float factor, float[] accumulators, int at, int count) {
+    static void add(float[] x, int xOffset, float[] y, int yOffset, int count) {
         int i = 0;
         for (; i + L <= count; i += L) {
-            FloatVector.fromArray(F, accumulators, at + i)
-                    .mul(factor)
-                    .add(FloatVector.fromArray(F, tileSums, from + i))
-                    .intoArray(accumulators, at + i);
+            FloatVector.fromArray(F, x, xOffset + i)
+                    .add(FloatVector.fromArray(F, y, yOffset + i))
+                    .intoArray(x, xOffset + i);
         }
         for (; i < count; i++) {
-            accumulators[at + i] = accumulators[at + i] * factor + tileSums[from + i];
+            x[xOffset + i] += y[yOffset + i];
         }
     }
 

@@ -95,6 +95,8 @@ class KernelTwinsTest {
             float[] sum2 = x.clone();
             vector.scale(sum1, 3, 0.37f, count);
             scalar.scale(sum2, 3, 0.37f, count);
+            vector.add(sum1, 3, y, 2, count);
+            scalar.add(sum2, 3, y, 2, count);
             vector.rotate(sum1, 3, y, weight, 0, count / 2);
             scalar.rotate(sum2, 3, y, weight, 0, count / 2);
             assertSameBits(sum2, sum1);
@@ -282,10 +284,6 @@ class KernelTwinsTest {
                 assertEquals(weight, ofApart[0][7 + i / Kernels.TILE_SIZE * stride + i % Kernels.TILE_SIZE]);
                 assertEquals(weight, Bfloat16.widen(narrow[3 + i]), "element " + i);
             }
-            float[] sums = {9, 8, 1, 2, 3, 4};
-            float[] accumulators = {5, 5, 5, 10, 20, 30, 40};
-            kernels.foldTileSums(sums, 2, 2, 2, new float[] {0, 0, 0.5f, 2}, 1, accumulators);
-            assertSameBits(new float[] {5, 5, 3.5f, 22, 20, 30, 40}, accumulators);
         }
     }
 
@@ -455,13 +453,19 @@ class KernelTwinsTest {
         float[] sums = new float[rows * Kernels.LANES];
         float[] accumulators = new float[rows * headDim];
         float[] factors = new float[rows];
-        float[] tileSums = new float[rows * headDim];
+        float[] openSums = new float[rows * headDim];
         for (int repeat = 0; repeat < 2; repeat++) {
             if (tile instanceof Pairs pairs) {
                 kernels.scores(queries, 0, rows, headDim, pairs.keys, pairs.offsets, numBlocks, scores);
                 kernels.foldScoresToBfloat16(scores, 0, Kernels.TILE_SIZE, 0, rows, counts, maxima, sums, factors);
-                kernels.accumulate(scores, 0, rows, counts, headDim, pairs.values, pairs.offsets, tileSums);
-                kernels.foldTileSums(tileSums, 0, 0, rows, factors, headDim, accumulators);
+                for (int r = 0; r < rows; r++) {
+                    kernels.scale(accumulators, r * headDim, factors[r], headDim);
+                }
+                Arrays.fill(openSums, 0f);
+                kernels.accumulate(scores, 0, rows, counts, headDim, pairs.values, pairs.offsets, openSums);
+                kernels.add(accumulators, 0, openSums, 0, rows * headDim);
+                // The chain goes on, from sums that differ from row to row.
+                kernels.accumulate(scores, 0, rows, counts, headDim, pairs.values, pairs.offsets, openSums);
             } else if (tile instanceof Floats floats) {
                 kernels.scores(queries, 0, rows, headDim, floats.keys, floats.offsets, 16, numBlocks, scores);
                 kernels.foldScores(scores, 0, rows, counts, maxima, sums, factors);
@@ -475,7 +479,7 @@ class KernelTwinsTest {
         for (int r = 0; r < rows; r++) {
             kernels.scale(attended, r * headDim, 1f / kernels.sumLanes(sums, r), headDim);
         }
-        return new float[][] {scores, maxima, sums, accumulators, attended};
+        return new float[][] {scores, maxima, sums, accumulators, openSums, attended};
     }
 
     private static void scale(float[] x, float factor) {

@@ -102,7 +102,11 @@ final class ActivationBuffer implements AutoCloseable {
 
     /** Writes neighbouring rows from the front of an array, where the format is bfloat16. */
     void putHalves(int firstRow, short[] source, int count) {
-        halves.put(firstRow * width, source, 0, count);
+        putHalves(firstRow, source, 0, count);
+    }
+
+    void putHalves(int firstRow, short[] source, int sourceOffset, int count) {
+        halves.put(firstRow * width, source, sourceOffset, count);
     }
 
     @Override

@@ -45,55 +45,53 @@ final class AttentionProbe {
         int blockInts = Kernels.BLOCK_SIZE * headDim; // keys of a block, then its values, as in the pool
         int[] pairs = new int[MAX_TILES * NUM_BLOCKS * blockInts];
         int[][] keyOffsets = new int[MAX_TILES][NUM_BLOCKS];
-        int[] valueOffsets = new int[NUM_BLOCKS];
+        int[][] valueOffsets = new int[MAX_TILES][NUM_BLOCKS];
         for (int b = 0; b < MAX_TILES * NUM_BLOCKS; b++) {
             keyOffsets[b / NUM_BLOCKS][b % NUM_BLOCKS] = b * blockInts;
-        }
-        for (int b = 0; b < NUM_BLOCKS; b++) {
-            valueOffsets[b] = b * blockInts + blockInts / 2;
+            valueOffsets[b / NUM_BLOCKS][b % NUM_BLOCKS] = b * blockInts + blockInts / 2;
         }
         for (int i = 0; i < pairs.length; i++) {
             pairs[i] = Bfloat16.pair(number(random, isWide), number(random, isWide));
         }
         float[] queries = new float[NUM_ROWS * headDim];
-        float[] weights = new float[NUM_ROWS * Kernels.TILE_SIZE];
+        float[][] weights = new float[MAX_TILES][NUM_ROWS * Kernels.TILE_SIZE];
         for (int i = 0; i < queries.length; i++) {
             queries[i] = number(random, isWide);
         }
-        for (int i = 0; i < weights.length; i++) {
-            weights[i] = random.nextInt(8) == 0 ? 0f : Math.abs(number(random, isWide));
+        for (float[] ofTile : weights) {
+            for (int i = 0; i < ofTile.length; i++) {
+                ofTile[i] = random.nextInt(8) == 0 ? 0f : Math.abs(number(random, isWide));
+            }
         }
         float[][] scores = new float[MAX_TILES][NUM_ROWS * Kernels.TILE_SIZE];
         for (int tile = 0; tile < MAX_TILES; tile++) {
             kernels.scores(queries, 0, NUM_ROWS, headDim, pairs, keyOffsets[tile], NUM_BLOCKS, scores[tile]);
         }
-        float[] sums = new float[NUM_ROWS * headDim];
+        float[][] sums = new float[MAX_TILES + 1][NUM_ROWS * headDim]; // by number of tiles, of one chain
         int[] counts = new int[NUM_ROWS];
         Arrays.fill(counts, Kernels.TILE_SIZE);
-        kernels.accumulate(weights, 0, NUM_ROWS, counts, headDim, pairs, valueOffsets, sums);
-        float[] before = accumulators(random, isWide, sums);
-        float[] after = before.clone();
-        float[] ones = new float[NUM_ROWS];
-        Arrays.fill(ones, 1f);
-        kernels.foldTileSums(sums, 0, 0, NUM_ROWS, ones, headDim, after);
+        for (int tile = 0; tile < MAX_TILES; tile++) {
+            System.arraycopy(sums[tile], 0, sums[tile + 1], 0, sums[tile].length);
+            kernels.accumulate(weights[tile], 0, NUM_ROWS, counts, headDim, pairs, valueOffsets[tile], sums[tile + 1]);
+        }
 
         products.putQueries(repeated(queries), RowCounts.LARGEST);
         for (int tile = 0; tile < MAX_TILES; tile++) {
             products.putKeys(tile, pairs, keyOffsets[tile], NUM_BLOCKS);
         }
-        products.putValues(pairs, valueOffsets, Kernels.TILE_SIZE);
-        float[] allWeights = repeated(weights);
-        float[] allWideWeights =
-                new float[MAX_TILES * allWeights.length]; // of the last of several tiles, 0 of the others
+        float[] allWeights = new float[RowCounts.LARGEST * MAX_TILES * Kernels.TILE_SIZE];
         for (int row = 0; row < RowCounts.LARGEST; row++) {
-            int to = (row + 1) * MAX_TILES * Kernels.TILE_SIZE - Kernels.TILE_SIZE;
-            System.arraycopy(allWeights, row * Kernels.TILE_SIZE, allWideWeights, to, Kernels.TILE_SIZE);
+            for (int tile = 0; tile < MAX_TILES; tile++) {
+                int from = row % NUM_ROWS * Kernels.TILE_SIZE;
+                int to = (row * MAX_TILES + tile) * Kernels.TILE_SIZE;
+                System.arraycopy(weights[tile], from, allWeights, to, Kernels.TILE_SIZE);
+            }
         }
-        float[] allBefore = repeated(before);
+        products.putWeights(0, MAX_TILES, 0, RowCounts.LARGEST, allWeights);
         float[] computed = new float[RowCounts.LARGEST * Math.max(headDim, MAX_TILES * Kernels.TILE_SIZE)];
         for (int candidate = 0; candidate < accepted.length; candidate++) {
             int rows = RowCounts.CANDIDATES[candidate];
-            for (int tiles = 1; tiles <= MAX_TILES; tiles *= 2) {
+            for (int tiles = 1; tiles <= MAX_TILES; tiles++) {
                 products.multiplyKeysByCandidate(tiles, 0, candidate);
                 products.read(0, computed, rows * tiles * Kernels.TILE_SIZE);
                 for (int tile = 0; tile < tiles; tile++) {
@@ -102,17 +100,24 @@ final class AttentionProbe {
                             agrees(scores[tile], Kernels.TILE_SIZE, computed, offset, tiles * Kernels.TILE_SIZE, rows);
                 }
             }
-            for (int tiles = 1; tiles <= MAX_TILES; tiles *= MAX_TILES) {
-                products.putWeights(tiles, 0, rows, tiles == 1 ? allWeights : allWideWeights);
+        }
+        for (int tiles = 1; tiles <= MAX_TILES; tiles++) {
+            for (int tile = 0; tile < tiles; tile++) {
+                products.putValues(tile, tiles, pairs, valueOffsets[tile], Kernels.TILE_SIZE);
+            }
+            float[] before = accumulators(random, isWide, sums[tiles]);
+            float[] after = before.clone();
+            kernels.add(after, 0, sums[tiles], 0, after.length);
+            float[] allBefore = repeated(before);
+            for (int candidate = 0; candidate < accepted.length; candidate++) {
+                int rows = RowCounts.CANDIDATES[candidate];
                 products.putAccumulators(allBefore, rows);
-                products.multiplyValuesByCandidate(tiles - 1, 0, candidate);
+                products.multiplyValuesByCandidate(tiles, false, 0, candidate);
                 products.readAccumulators(computed, rows);
                 accepted[candidate] &= agrees(after, headDim, computed, 0, headDim, rows);
-                products.clearAccumulators();
-                products.multiplyValuesByCandidate(tiles - 1, 0, candidate);
-                products.beginAccumulators();
-                products.readAccumulators(computed, rows);
-                accepted[candidate] &= agrees(sums, headDim, computed, 0, headDim, rows);
+                products.multiplyValuesByCandidate(tiles, true, 0, candidate);
+                products.readOpenSums(computed, 0, rows);
+                accepted[candidate] &= agrees(sums[tiles], headDim, computed, 0, headDim, rows);
             }
         }
     }

@@ -9,8 +9,8 @@ import io.millrace.kernels.Kernels;
 
 /**
  * The two products of attention as the matrix library computes them: bfloat16 queries with keys, [rows][head dim] × [head
- * dim][one, two or four tiles], and weights of one tile with values, [rows][tile] × [tile][head dim], added to the rows'
- * accumulators. Usable only where they give exactly the bits of {@link Kernels}, which is tried when a model is loaded:
+ * dim][tiles], and weights with values, [rows][tiles] × [tiles][head dim], stored or added to the rows' accumulators; up to a
+ * group of tiles each. Usable only where they give exactly the bits of {@link Kernels}, which is tried when a model is loaded:
  * AVX-512's VDPBF16PS adds the odd product of a pair, then the even one, each rounded, and the kernels do as it does. Other
  * instructions (AMX) add in another order; there the kernels do all the work. Thread-safe after the probe.
  */
@@ -19,7 +19,8 @@ final class AttentionShapes implements AutoCloseable {
     private final int valueBlockWidth;
     private final String remark;
     private final MatmulShape[] keys = new MatmulShape[AttentionProducts.MAX_TILES + 1]; // by number of tiles
-    private final MatmulShape[] values = new MatmulShape[4]; // see values(boolean, boolean)
+    private final MatmulShape[] begun = new MatmulShape[AttentionProducts.MAX_TILES + 1]; // products of values, stored
+    private final MatmulShape[] added = new MatmulShape[AttentionProducts.MAX_TILES + 1]; // the same, added
     private RowCounts rowCounts;
 
     private AttentionShapes(int headDim, NumberFormat format, Kernels kernels) {
@@ -42,16 +43,12 @@ final class AttentionShapes implements AutoCloseable {
             return slow + "this CPU does not multiply bfloat16 natively";
         }
         try {
-            for (int tiles = 1; tiles <= AttentionProducts.MAX_TILES; tiles *= 2) {
+            for (int tiles = 1; tiles <= AttentionProducts.MAX_TILES; tiles++) {
                 int width = tiles * Kernels.TILE_SIZE;
                 keys[tiles] = new MatmulShape(
                         headDim, width, NumberFormat.BFLOAT16, dnnl_BA16a16b2a, headDim, ProductEnd.STORE);
-            }
-            for (int i = 0; i < values.length; i++) {
-                ProductEnd end = i % 2 == 0 ? ProductEnd.STORE : ProductEnd.ADD;
-                int rowStride = (i < 2 ? 1 : AttentionProducts.MAX_TILES) * Kernels.TILE_SIZE;
-                values[i] = new MatmulShape(
-                        Kernels.TILE_SIZE, headDim, NumberFormat.BFLOAT16, valueLayout(), rowStride, end);
+                begun[tiles] = values(width, ProductEnd.STORE);
+                added[tiles] = values(width, ProductEnd.ADD);
             }
         } catch (IllegalStateException e) {
             close();
@@ -68,6 +65,11 @@ final class AttentionShapes implements AutoCloseable {
         return refused.isEmpty()
                 ? ""
                 : "row counts whose bits differ in attention, and which are rounded up: " + refused;
+    }
+
+    private MatmulShape values(int depth, ProductEnd end) {
+        int rowStride = AttentionProducts.MAX_TILES * Kernels.TILE_SIZE;
+        return new MatmulShape(depth, headDim, NumberFormat.BFLOAT16, valueLayout(), rowStride, end);
     }
 
     private int valueLayout() {
@@ -96,19 +98,18 @@ final class AttentionShapes implements AutoCloseable {
         return valueBlockWidth;
     }
 
-    /** The product with the keys of one, two or four tiles. */
+    /** The product with the keys of so many tiles. */
     MatmulShape keys(int numTiles) {
         return keys[numTiles];
     }
 
     /**
-     * The product with the values of a tile.
+     * The product with the values of so many tiles.
      *
-     * @param ofSeveral whether rows hold the weights of several tiles
-     * @param adds whether the product is added to the accumulators, or begins them
+     * @param adds whether the product is added to what is there, or stored
      */
-    MatmulShape values(boolean ofSeveral, boolean adds) {
-        return values[(ofSeveral ? 2 : 0) + (adds ? 1 : 0)];
+    MatmulShape values(int numTiles, boolean adds) {
+        return adds ? added[numTiles] : begun[numTiles];
     }
 
     /** Row counts at which all products give the kernels' bits. */
@@ -118,16 +119,12 @@ final class AttentionShapes implements AutoCloseable {
 
     @Override
     public void close() {
-        for (int tiles = 1; tiles < keys.length; tiles++) {
-            if (keys[tiles] != null) {
-                keys[tiles].close();
-                keys[tiles] = null;
-            }
-        }
-        for (int i = 0; i < values.length; i++) {
-            if (values[i] != null) {
-                values[i].close();
-                values[i] = null;
+        for (MatmulShape[] shapes : new MatmulShape[][] {keys, begun, added}) {
+            for (int tiles = 1; tiles < shapes.length; tiles++) {
+                if (shapes[tiles] != null) {
+                    shapes[tiles].close();
+                    shapes[tiles] = null;
+                }
             }
         }
     }

@@ -2,15 +2,22 @@ package io.millrace.backend.cpu;
 
 import io.millrace.kernels.Kernels;
 
-/** Folds left over between the levels of an {@link AttentionPlan}: maximum, sums and accumulators per token and head. */
+/**
+ * Folds left over between the levels of an {@link AttentionPlan}: maximum, sums, accumulators and the open group's sums per
+ * token and head.
+ */
 final class AttentionState {
     private final int numQueryHeads;
     private final int headDim;
+    private final boolean hasGroups;
     private float[] maxima = {};
     private float[] sums = {};
     private float[] accumulators = {};
+    private float[] openSums = {}; // as many, where groups are in use
 
-    AttentionState(int numQueryHeads, int headDim) {
+    /** @param hasGroups whether tiles are folded in groups, see {@link Kernels#GROUP_TILES} */
+    AttentionState(int numQueryHeads, int headDim, boolean hasGroups) {
+        this.hasGroups = hasGroups;
         this.numQueryHeads = numQueryHeads;
         this.headDim = headDim;
     }
@@ -23,20 +30,28 @@ final class AttentionState {
             maxima = new float[capacity];
             sums = new float[Math.multiplyExact(capacity, Kernels.LANES)];
             accumulators = new float[Math.multiplyExact(capacity, headDim)];
+            openSums = new float[hasGroups ? accumulators.length : 0];
         }
     }
 
-    void save(int slot, int firstHead, int numHeads, float[] m, float[] s, float[] a, int row) {
+    /** @param isOpen whether a group is */
+    void save(int slot, int firstHead, int numHeads, AttentionRows rows, int row, boolean isOpen) {
         int at = slot * numQueryHeads + firstHead;
-        System.arraycopy(m, row, maxima, at, numHeads);
-        System.arraycopy(s, row * Kernels.LANES, sums, at * Kernels.LANES, numHeads * Kernels.LANES);
-        System.arraycopy(a, row * headDim, accumulators, at * headDim, numHeads * headDim);
+        System.arraycopy(rows.maxima, row, maxima, at, numHeads);
+        System.arraycopy(rows.sums, row * Kernels.LANES, sums, at * Kernels.LANES, numHeads * Kernels.LANES);
+        System.arraycopy(rows.accumulators, row * headDim, accumulators, at * headDim, numHeads * headDim);
+        if (isOpen) {
+            System.arraycopy(rows.openSums, row * headDim, openSums, at * headDim, numHeads * headDim);
+        }
     }
 
-    void load(int slot, int firstHead, int numHeads, float[] m, float[] s, float[] a, int row) {
+    void load(int slot, int firstHead, int numHeads, AttentionRows rows, int row, boolean isOpen) {
         int at = slot * numQueryHeads + firstHead;
-        System.arraycopy(maxima, at, m, row, numHeads);
-        System.arraycopy(sums, at * Kernels.LANES, s, row * Kernels.LANES, numHeads * Kernels.LANES);
-        System.arraycopy(accumulators, at * headDim, a, row * headDim, numHeads * headDim);
+        System.arraycopy(maxima, at, rows.maxima, row, numHeads);
+        System.arraycopy(sums, at * Kernels.LANES, rows.sums, row * Kernels.LANES, numHeads * Kernels.LANES);
+        System.arraycopy(accumulators, at * headDim, rows.accumulators, row * headDim, numHeads * headDim);
+        if (isOpen) {
+            System.arraycopy(openSums, at * headDim, rows.openSums, row * headDim, numHeads * headDim);
+        }
     }
 }

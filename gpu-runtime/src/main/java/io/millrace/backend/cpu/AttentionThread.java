@@ -11,32 +11,16 @@ import java.util.Arrays;
 final class AttentionThread implements AutoCloseable {
     private static final int BLOCKS_PER_TILE = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
 
-    /** Elements of a product that go through all that follows together: they stay in the first-level cache. */
-    private static final int CHUNK_ELEMENTS = 2048;
-
-    /** Of more rows, what a tile's products take is far more than bringing it; it mostly is in a cache from other rows, too. */
-    private static final int MAX_ROWS_TO_READ_AHEAD = 64;
-
     private final Kernels kernels;
     private final KvPool pool;
     private final AttentionState state;
-    private final AttentionProducts products; // null where the library cannot
+    private final AttentionRows rows;
+    private final AttentionGroups groups; // null where the library cannot
     private final int headDim;
     private final int numKvHeads;
     private final int groupSize;
     private final int queryWidth;
-    private final float[] queries;
-    private final float[] scores;
-    private final float[] maxima;
-    private final float[] sums;
-    private final float[][] factors; // [tiles whose scores are one product][rows]
-    private final float[] accumulators;
-    private final float[] tileSums;
-    private final int[] counts;
-    private final int[] limits;
     private final boolean[] isFollowed; // the piece's tokens whose folds a follower has ended
-    private final int[] keyOffsets = new int[BLOCKS_PER_TILE];
-    private final int[] valueOffsets = new int[BLOCKS_PER_TILE];
     private final ReadAhead readAhead; // null where the pool does not hold pairs
     private int comingPiece; // that this or another thread will run about next, or -1
     private int comingKvHead;
@@ -60,20 +44,13 @@ final class AttentionThread implements AutoCloseable {
         this.numKvHeads = numKvHeads;
         this.groupSize = groupSize;
         this.queryWidth = queryWidth;
-        int rows = maxTokensPerPiece * groupSize;
-        queries = new float[rows * headDim];
-        scores = new float[Math.max(rows * Kernels.TILE_SIZE, CHUNK_ELEMENTS)];
-        maxima = new float[rows];
-        sums = new float[rows * Kernels.LANES];
-        factors = new float[AttentionProducts.MAX_TILES][rows];
-        accumulators = new float[rows * headDim];
-        tileSums = new float[pool.isPaired() ? rows * headDim : 0];
-        products = pool.isPaired() && shapes.areUsable() ? new AttentionProducts(shapes, rows, kernels) : null;
+        rows = new AttentionRows(kernels, pool, headDim, groupSize, maxTokensPerPiece, AttentionGroups.CHUNK_ELEMENTS);
         readAhead = pool.isPaired() ? new ReadAhead(pool, headDim) : null;
-        counts = new int[rows];
-        limits = new int[maxTokensPerPiece];
+        groups = pool.isPaired() && shapes.areUsable()
+                ? new AttentionGroups(kernels, pool, rows, shapes, readAhead, headDim, groupSize)
+                : null;
         isFollowed = new boolean[maxTokensPerPiece];
-        halfScratch = new short[rows * headDim];
+        halfScratch = new short[maxTokensPerPiece * groupSize * headDim];
         wideKeyValues = new float[pool.isInt8() ? 2 * Kernels.TILE_SIZE * headDim : 0];
     }
 
@@ -129,22 +106,35 @@ final class AttentionThread implements AutoCloseable {
             ActivationBuffer output) {
         int numTokens = plan.numTokens(piece);
         int head = kvHead * groupSize;
-        boolean byProducts = products != null && numTokens * groupSize >= AttentionProducts.MIN_ROWS;
+        boolean byProducts = groups != null && numTokens * groupSize >= AttentionProducts.MIN_ROWS;
         gather(plan, piece, numTokens, head, allQueries, positions, byProducts);
-        int[] table = plan.blockTable(piece);
         if (byProducts) {
-            products.putQueries(queries, numTokens * groupSize);
-            foldManyRows(plan, piece, layer, kvHead, numTokens, table);
+            groups.fold(plan, piece, layer, kvHead);
         } else {
-            for (int tile = plan.firstTile(piece); tile < plan.endTile(piece); tile++) {
-                foldTile(layer, tile, kvHead, 0, numTokens, table);
-            }
+            foldTiles(plan, piece, layer, kvHead, 0, numTokens);
         }
         if (plan.isLast(piece)) {
             finish(plan, piece, 0, numTokens, head, output);
         } else {
             runFollowers(plan, piece, layer, kvHead, output);
             save(plan, piece, numTokens, head);
+        }
+    }
+
+    /** Folds all tiles of a piece by the kernels, for its tokens, which stand here from one on. */
+    private void foldTiles(AttentionPlan plan, int piece, int layer, int kvHead, int firstToken, int endToken) {
+        int[] table = plan.blockTable(piece);
+        int firstTile = plan.firstTile(piece);
+        int endTile = plan.endTile(piece);
+        for (int tile = firstTile; tile < endTile; tile++) {
+            if (pool.isPaired()) {
+                rows.foldPairs(layer, tile, kvHead, firstToken, endToken, table);
+            } else {
+                foldFloats(layer, tile, kvHead, firstToken, endToken, table);
+            }
+        }
+        if (pool.isPaired() && plan.isLast(piece)) {
+            rows.close(firstToken, endToken, firstTile, endTile);
         }
     }
 
@@ -155,7 +145,7 @@ final class AttentionThread implements AutoCloseable {
             readAhead.begin(layer);
             if (comingPiece >= 0) {
                 int tile = plan.firstTile(comingPiece);
-                int together = AttentionProducts.tilesTogether(plan.endTile(comingPiece) - tile);
+                int together = Math.min(Kernels.GROUP_TILES, plan.endTile(comingPiece) - tile);
                 readAhead.addTiles(plan, comingPiece, tile, together, comingKvHead);
             }
         }
@@ -167,19 +157,18 @@ final class AttentionThread implements AutoCloseable {
             }
             int firstToken = plan.indexInLeader(follower);
             int endToken = firstToken + plan.numTokens(follower);
-            for (int tile = plan.firstTile(follower); tile < plan.endTile(follower); tile++) {
-                foldTile(layer, tile, kvHead, firstToken, endToken, plan.blockTable(follower));
-            }
+            foldTiles(plan, follower, layer, kvHead, firstToken, endToken);
             finish(plan, follower, firstToken, plan.numTokens(follower), kvHead * groupSize, output);
             Arrays.fill(isFollowed, firstToken, endToken, true);
         }
     }
 
     private void save(AttentionPlan plan, int piece, int numTokens, int head) {
+        boolean isOpen = pool.isPaired() && !AttentionRows.beginsGroup(plan.endTile(piece));
         for (int i = 0; i < numTokens; i++) {
             if (!isFollowed[i]) {
                 int slot = plan.stateSlot(plan.row(piece, i));
-                state.save(slot, head, groupSize, maxima, sums, accumulators, i * groupSize);
+                state.save(slot, head, groupSize, rows, i * groupSize, isOpen);
             }
         }
     }
@@ -195,204 +184,60 @@ final class AttentionThread implements AutoCloseable {
         int rowElements = groupSize * headDim;
         for (int i = 0; i < numTokens; i++) {
             int token = plan.token(piece, i);
-            limits[i] = positions[token] + 1;
-            System.arraycopy(allQueries, token * queryWidth + head * headDim, queries, i * rowElements, rowElements);
+            rows.limits[i] = positions[token] + 1;
+            int from = token * queryWidth + head * headDim;
+            System.arraycopy(allQueries, from, rows.queries, i * rowElements, rowElements);
         }
         if (plan.firstTile(piece) == 0) {
-            int rows = numTokens * groupSize;
-            Arrays.fill(maxima, 0, rows, Float.NEGATIVE_INFINITY);
-            Arrays.fill(sums, 0, rows * Kernels.LANES, 0f);
+            int numRows = numTokens * groupSize;
+            Arrays.fill(rows.maxima, 0, numRows, Float.NEGATIVE_INFINITY);
+            Arrays.fill(rows.sums, 0, numRows * Kernels.LANES, 0f);
             if (!byProducts) { // products begin their own
-                Arrays.fill(accumulators, 0, rows * headDim, 0f);
+                Arrays.fill(rows.accumulators, 0, numRows * headDim, 0f);
             }
         } else {
+            boolean isOpen = pool.isPaired() && !AttentionRows.beginsGroup(plan.firstTile(piece));
             for (int i = 0; i < numTokens; i++) {
                 int slot = plan.stateSlot(plan.row(piece, i));
-                state.load(slot, head, groupSize, maxima, sums, accumulators, i * groupSize);
+                state.load(slot, head, groupSize, rows, i * groupSize, isOpen);
             }
-        }
-    }
-
-    /** Whole tiles as many at a time as one product takes, then what is left. */
-    private void foldManyRows(AttentionPlan plan, int piece, int layer, int kvHead, int numTokens, int[] table) {
-        int shortest = Integer.MAX_VALUE;
-        for (int i = 0; i < numTokens; i++) {
-            shortest = Math.min(shortest, limits[i]);
-        }
-        int rows = numTokens * groupSize;
-        if (plan.firstTile(piece) == 0) {
-            products.clearAccumulators();
-        } else {
-            products.putAccumulators(accumulators, rows);
-        }
-        int end = plan.endTile(piece);
-        int endOfWhole = Math.min(end, shortest / Kernels.TILE_SIZE);
-        int tile = plan.firstTile(piece);
-        while (tile < endOfWhole) {
-            int together = AttentionProducts.tilesTogether(endOfWhole - tile);
-            findNext(plan, piece, layer, kvHead, tile + together, endOfWhole);
-            foldByProducts(layer, tile, together, true, Kernels.TILE_SIZE, kvHead, 0, numTokens, table);
-            tile += together;
-        }
-        for (; tile < end; tile++) {
-            int firstToken = firstToken(tile, 0);
-            int numSlots = Math.min(Kernels.TILE_SIZE, plan.contextLength(piece) - tile * Kernels.TILE_SIZE);
-            findBlocks(tile, numSlots, kvHead, table);
-            if ((numTokens - firstToken) * groupSize >= AttentionProducts.MIN_ROWS
-                    && products.areFinite(pool.pairs(layer), valueOffsets, numSlots)) {
-                foldByProducts(layer, tile, 1, false, numSlots, kvHead, firstToken, numTokens, table);
-            } else {
-                products.readAccumulators(accumulators, rows);
-                foldTile(layer, tile, kvHead, 0, numTokens, table);
-                products.putAccumulators(accumulators, rows);
-            }
-        }
-        products.readAccumulators(accumulators, rows);
-    }
-
-    /** Has the tiles of the next product read ahead, or the followers' first ones behind the last product. */
-    private void findNext(AttentionPlan plan, int piece, int layer, int kvHead, int tile, int endOfWhole) {
-        readAhead.begin(layer);
-        if (plan.numTokens(piece) * groupSize > MAX_ROWS_TO_READ_AHEAD) {
-            return;
-        }
-        if (tile < endOfWhole) {
-            readAhead.addTiles(plan, piece, tile, AttentionProducts.tilesTogether(endOfWhole - tile), kvHead);
-            return;
-        }
-        for (int next = plan.firstFollower(piece); next >= 0; next = plan.nextFollower(next)) {
-            readAhead.addTiles(plan, next, plan.firstTile(next), 1, kvHead);
-        }
-    }
-
-    /** The first of the piece's tokens, from one on, that sees anything of a tile. */
-    private int firstToken(int tile, int from) {
-        int firstToken = from;
-        while (limits[firstToken] <= tile * Kernels.TILE_SIZE) {
-            firstToken++;
-        }
-        return firstToken;
-    }
-
-    /** Notes how much each row sees of a tile; returns the most. */
-    private int count(int tile, int firstToken, int endToken) {
-        int longest = 0;
-        for (int i = firstToken; i < endToken; i++) {
-            int count = Math.min(Kernels.TILE_SIZE, limits[i] - tile * Kernels.TILE_SIZE);
-            longest = Math.max(longest, count);
-            Arrays.fill(counts, i * groupSize, (i + 1) * groupSize, count);
-        }
-        return longest;
-    }
-
-    /** Finds the blocks of a tile up to a slot; returns how many they are. */
-    private int findBlocks(int tile, int numSlots, int kvHead, int[] table) {
-        int numBlocks = (numSlots + Kernels.BLOCK_SIZE - 1) / Kernels.BLOCK_SIZE;
-        for (int b = 0; b < numBlocks; b++) {
-            int block = table[tile * BLOCKS_PER_TILE + b];
-            keyOffsets[b] = pool.keyOffset(block, kvHead);
-            valueOffsets[b] = pool.valueOffset(block, kvHead);
-        }
-        return numBlocks;
-    }
-
-    /**
-     * Tiles of which all rows see all, or one of which numSlots hold keys and values. Rows may see fewer: their scores of the
-     * others are not looked at, and a weight of 0 adds nothing to a sum, since no sum is ever -0.
-     */
-    private void foldByProducts(
-            int layer,
-            int tile,
-            int numTiles,
-            boolean areWhole,
-            int numSlots,
-            int kvHead,
-            int firstToken,
-            int numTokens,
-            int[] table) {
-        int[] kv = pool.pairs(layer);
-        for (int t = 0; t < numTiles; t++) {
-            int numBlocks = findBlocks(tile + t, numSlots, kvHead, table);
-            products.putKeys(t, kv, keyOffsets, numBlocks);
-        }
-        if (!areWhole) {
-            count(tile, firstToken, numTokens);
-        }
-        int end = numTokens * groupSize;
-        int width = numTiles * Kernels.TILE_SIZE;
-        int numParts = (end - firstToken * groupSize) * width / CHUNK_ELEMENTS + numTiles; // of what is read ahead
-        int numDone;
-        for (int row = firstToken * groupSize; row < end; row += numDone) {
-            numDone = products.multiplyKeys(numTiles, row, end - row);
-            foldScores(areWhole, numTiles, row, numDone, numParts);
-        }
-        for (int t = 0; t < numTiles; t++) {
-            findBlocks(tile + t, numSlots, kvHead, table);
-            products.putValues(kv, valueOffsets, numSlots);
-            readAhead.advance(numParts);
-            products.rescale(factors[t], firstToken * groupSize, end - firstToken * groupSize);
-            for (int row = firstToken * groupSize; row < end; row += numDone) {
-                numDone = products.multiplyValues(t, row, end - row);
-            }
-            products.beginAccumulators();
-        }
-    }
-
-    private void foldScores(boolean areWhole, int numTiles, int firstRow, int numRows, int numParts) {
-        int width = numTiles * Kernels.TILE_SIZE;
-        int most = CHUNK_ELEMENTS / width;
-        for (int r = 0; r < numRows; r += most) {
-            int rows = Math.min(most, numRows - r);
-            readAhead.advance(numParts);
-            products.read(r * width, scores, rows * width);
-            if (areWhole) {
-                kernels.foldTilesToBfloat16(scores, numTiles, firstRow + r, rows, maxima, sums, factors);
-            } else {
-                kernels.foldScoresToBfloat16(scores, 0, width, firstRow + r, rows, counts, maxima, sums, factors[0]);
-            }
-            products.putWeights(numTiles, firstRow + r, rows, scores);
         }
     }
 
     /** Folds a tile by the kernels, for some neighbouring tokens of the piece. */
-    private void foldTile(int layer, int tile, int kvHead, int from, int endToken, int[] table) {
-        int firstToken = firstToken(tile, from);
-        int longest = count(tile, firstToken, endToken);
-        int numBlocks = findBlocks(tile, longest, kvHead, table);
+    private void foldFloats(int layer, int tile, int kvHead, int from, int endToken, int[] table) {
+        int firstToken = rows.firstToken(tile, from);
+        int longest = rows.count(tile, firstToken, endToken);
+        int numBlocks = rows.findBlocks(tile, longest, kvHead, table);
         int row = firstToken * groupSize;
-        int rows = (endToken - firstToken) * groupSize;
+        int count = (endToken - firstToken) * groupSize;
         if (pool.isInt8()) {
             widen(layer, tile, kvHead, numBlocks, table);
-            foldFloats(wideKeyValues, row, rows, numBlocks);
-        } else if (pool.isPaired()) {
-            foldPairs(pool.pairs(layer), row, rows, numBlocks);
-        } else {
-            foldFloats(pool.floats(layer), row, rows, numBlocks);
         }
-    }
-
-    private void foldPairs(int[] kv, int row, int rows, int numBlocks) {
-        int tile = Kernels.TILE_SIZE;
-        kernels.scores(queries, row, rows, headDim, kv, keyOffsets, numBlocks, scores);
-        kernels.foldScoresToBfloat16(scores, row * tile, tile, row, rows, counts, maxima, sums, factors[0]);
-        kernels.accumulate(scores, row, rows, counts, headDim, kv, valueOffsets, tileSums);
-        kernels.foldTileSums(tileSums, row * headDim, row, rows, factors[0], headDim, accumulators);
-    }
-
-    private void foldFloats(float[] kv, int row, int rows, int numBlocks) {
-        kernels.scores(queries, row, rows, headDim, kv, keyOffsets, Kernels.BLOCK_SIZE, numBlocks, scores);
-        kernels.foldScores(scores, row, rows, counts, maxima, sums, factors[0]);
-        kernels.accumulate(scores, row, rows, counts, factors[0], headDim, kv, valueOffsets, accumulators);
+        float[] kv = pool.isInt8() ? wideKeyValues : pool.floats(layer);
+        kernels.scores(
+                rows.queries, row, count, headDim, kv, rows.keyOffsets, Kernels.BLOCK_SIZE, numBlocks, rows.scores);
+        kernels.foldScores(rows.scores, row, count, rows.counts, rows.maxima, rows.sums, rows.factors[0]);
+        kernels.accumulate(
+                rows.scores,
+                row,
+                count,
+                rows.counts,
+                rows.factors[0],
+                headDim,
+                kv,
+                rows.valueOffsets,
+                rows.accumulators);
     }
 
     /** Widens a tile of 8-bit numbers, once for all rows of the piece. */
     private void widen(int layer, int tile, int kvHead, int numBlocks, int[] table) {
         int elements = Kernels.BLOCK_SIZE * headDim;
         for (int b = 0; b < numBlocks; b++) {
-            keyOffsets[b] = 2 * b * elements;
-            valueOffsets[b] = keyOffsets[b] + elements;
+            rows.keyOffsets[b] = 2 * b * elements;
+            rows.valueOffsets[b] = rows.keyOffsets[b] + elements;
             int block = table[tile * BLOCKS_PER_TILE + b];
-            pool.readInt8(layer, block, kvHead, wideKeyValues, keyOffsets[b], wideKeyValues, valueOffsets[b]);
+            pool.readInt8(layer, block, kvHead, wideKeyValues, rows.keyOffsets[b], wideKeyValues, rows.valueOffsets[b]);
         }
     }
 
@@ -401,18 +246,18 @@ final class AttentionThread implements AutoCloseable {
             AttentionPlan plan, int piece, int firstToken, int numTokens, int head, ActivationBuffer output) {
         int firstRow = firstToken * groupSize;
         for (int row = firstRow; row < firstRow + numTokens * groupSize; row++) {
-            kernels.scale(accumulators, row * headDim, 1f / kernels.sumLanes(sums, row), headDim);
+            kernels.scale(rows.accumulators, row * headDim, 1f / kernels.sumLanes(rows.sums, row), headDim);
         }
         // Whoever ends folds has one sequence's rows only: they are neighbours.
         int count = groupSize * headDim;
-        output.putRows(
-                plan.row(piece, 0), numTokens, head * headDim, accumulators, firstRow * headDim, count, halfScratch);
+        int from = firstRow * headDim;
+        output.putRows(plan.row(piece, 0), numTokens, head * headDim, rows.accumulators, from, count, halfScratch);
     }
 
     @Override
     public void close() {
-        if (products != null) {
-            products.close();
+        if (groups != null) {
+            groups.close();
         }
     }
 }

@@ -84,7 +84,7 @@ final class DecoderStep implements AutoCloseable {
         this.rope = rope;
         this.plan = new AttentionPlan(spec.numKvHeads(), spec.numQueryHeadsPerKvHead(), numThreads, sharesReads);
         this.wantedPlan = new AttentionPlan(spec.numKvHeads(), spec.numQueryHeadsPerKvHead(), numThreads, sharesReads);
-        this.attentionState = new AttentionState(spec.numQueryHeads(), spec.headDim());
+        this.attentionState = new AttentionState(spec.numQueryHeads(), spec.headDim(), pool.isPaired());
         int attendedWidth = spec.numQueryHeads() * spec.headDim();
         int sliceRows = Math.min(MAX_SLICE_ROWS, maxNumBatchedTokens);
         NumberFormat format = weights.format();

@@ -4,18 +4,32 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.millrace.backend.BatchInput;
+import io.millrace.backend.KvCacheDtype;
+import io.millrace.backend.LogitsRow;
 import io.millrace.kernels.Bfloat16;
+import io.millrace.kernels.KernelChoice;
 import io.millrace.kernels.Kernels;
 import io.millrace.kernels.ScalarKernels;
+import io.millrace.model.ModelSpec;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Random;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The matrix library's products of attention give the kernels' bits, or are not used and say why. */
+/**
+ * The matrix library's products of attention give the kernels' bits, or are not used and say why. And so do chunks of prompts
+ * and samples with common blocks, cut into pieces as they come, as each token by itself.
+ */
 class AttentionProductsTest {
+    private static final int HEADS_PER_GROUP = 3;
+    private static final int KV_HEADS = 2;
+
     private final Kernels kernels = new ScalarKernels();
 
     @BeforeEach
@@ -34,188 +48,188 @@ class AttentionProductsTest {
                 assertTrue(shapes.remark().contains("own kernels, which take longer"), shapes.remark());
                 return;
             }
-            for (int seed = 0; seed < 12; seed++) {
-                Random random = new Random(1000L * headDim + seed);
-                compare(shapes, random, 1 + random.nextInt(200), 1 << seed % 3);
+            for (int seed = 0; seed < 24; seed++) {
+                compare(shapes, new Random(1000L * headDim + seed), "seed " + seed);
             }
         }
     }
 
-    /** Groups of whole tiles, then, as another thread would go on, a tile of which rows see less and less. */
-    private void compare(AttentionShapes shapes, Random random, int numRows, int numTiles) {
+    /** Scores that hardly ever raise a maximum or often do; sometimes numbers that are not finite. */
+    private static void compare(AttentionShapes shapes, Random random, String what) {
         int headDim = shapes.headDim();
-        Tiles tiles = new Tiles(headDim, random);
-        Folded expected = new Folded(numRows, headDim);
-        Folded actual = new Folded(numRows, headDim);
-        float[] queries = new float[numRows * headDim];
+        BatchInput batch = randomBatch(random);
+        int numBlocks = 1
+                + Arrays.stream(batch.blockTables())
+                        .flatMapToInt(Arrays::stream)
+                        .max()
+                        .getAsInt();
+        KvPool pool = pool(headDim, numBlocks);
+        int[] pairs = pool.pairs(0);
+        for (int i = 0; i < pairs.length; i++) {
+            pairs[i] = Bfloat16.pair((float) random.nextGaussian(), (float) random.nextGaussian());
+        }
+        if (random.nextInt(3) == 0) {
+            int bad = random.nextBoolean() ? 0x7fc0 : 0xff80;
+            int at =
+                    pool.valueOffset(random.nextInt(numBlocks), random.nextInt(KV_HEADS)) + random.nextInt(8 * headDim);
+            pairs[at] = random.nextBoolean() ? pairs[at] & 0xffff0000 | bad : pairs[at] & 0xffff | bad << 16;
+        }
+        float scale = random.nextBoolean() ? 0.2f : 1.5f;
+        float[] queries = new float[batch.numTokens() * KV_HEADS * HEADS_PER_GROUP * headDim];
         for (int i = 0; i < queries.length; i++) {
-            queries[i] = Bfloat16.widen(Bfloat16.roundFactor((float) random.nextGaussian()));
+            queries[i] = Bfloat16.widen(Bfloat16.roundFactor(scale * (float) random.nextGaussian()));
         }
-        try (AttentionProducts products = new AttentionProducts(shapes, numRows, kernels)) {
-            products.putQueries(queries, numRows);
-            products.clearAccumulators();
-            for (int size : new int[] {numTiles, 2, numTiles}) {
-                compareWhole(products, tiles, size, queries, expected, actual);
-            }
-        }
-        try (AttentionProducts products = new AttentionProducts(shapes, numRows, kernels)) {
-            products.putQueries(queries, numRows);
-            products.putAccumulators(actual.accumulators, numRows);
-            int firstRow = random.nextInt(numRows);
-            int numSlots = 1 + random.nextInt(Kernels.TILE_SIZE);
-            int[] counts = new int[numRows];
-            for (int r = 0; r < numRows; r++) {
-                counts[r] = 1 + random.nextInt(numSlots);
-            }
-            Arrays.sort(counts);
-            int[] keyOffsets = tiles.randomKeyOffsets();
-            tiles.poisonBehind(keyOffsets, numSlots);
-            assertTrue(products.areFinite(tiles.pairs, tiles.valueOffsets(keyOffsets), numSlots));
-            expected.byKernels(kernels, tiles, keyOffsets, queries, firstRow, counts);
-            actual.byProducts(kernels, products, tiles, new int[][] {keyOffsets}, firstRow, counts, numSlots);
-            expected.assertSameBits(actual);
-
-            int slot = random.nextInt(numSlots);
-            tiles.setValue(keyOffsets, slot, random.nextInt(headDim), slot % 3 == 0 ? Float.NaN : -1f / 0f);
-            assertFalse(products.areFinite(tiles.pairs, tiles.valueOffsets(keyOffsets), numSlots));
-        }
+        AttentionShapes none = AttentionShapes.probe(headDim, NumberFormat.FLOAT32, KERNELS);
+        float[] expected = attend(KERNELS, none, pool, apart(batch), queries, false);
+        assertSameBits(expected, attend(KERNELS, shapes, pool, batch, queries, true), what + " by products");
+        assertSameBits(expected, attend(KERNELS, shapes, pool, batch, queries, false), what + " by products, unshared");
+        assertSameBits(expected, attend(KERNELS, none, pool, batch, queries, true), what + " by kernels");
     }
 
-    private void compareWhole(
-            AttentionProducts products, Tiles tiles, int numTiles, float[] queries, Folded expected, Folded actual) {
-        int[] counts = new int[expected.maxima.length];
-        Arrays.fill(counts, Kernels.TILE_SIZE);
-        int[][] group = new int[numTiles][];
-        for (int t = 0; t < numTiles; t++) {
-            group[t] = tiles.randomKeyOffsets();
-            expected.byKernels(kernels, tiles, group[t], queries, 0, counts);
-        }
-        actual.byProducts(kernels, products, tiles, group, 0, null, Kernels.TILE_SIZE);
-        expected.assertSameBits(actual);
+    private static final Kernels KERNELS = KernelChoice.best().kernels();
+
+    private static KvPool pool(int headDim, int numBlocks) {
+        ModelSpec spec = new ModelSpec(
+                "llama",
+                1,
+                1,
+                1,
+                KV_HEADS * HEADS_PER_GROUP,
+                KV_HEADS,
+                headDim,
+                1,
+                1,
+                null,
+                ModelSpec.Activation.SILU,
+                false,
+                false,
+                false,
+                1,
+                0,
+                List.of(),
+                null);
+        long bytes = 4L * KV_HEADS * headDim * Kernels.BLOCK_SIZE * numBlocks;
+        return new KvPool(spec, NumberFormat.BFLOAT16, KvCacheDtype.AUTO, bytes);
     }
 
-    /** Blocks of keys and values as in the pool. */
-    private static final class Tiles {
-        private final int headDim;
-        private final Random random;
-        private final int blockInts;
-        private final int[] pairs;
-
-        Tiles(int headDim, Random random) {
-            this.headDim = headDim;
-            this.random = random;
-            this.blockInts = Kernels.BLOCK_SIZE * headDim;
-            this.pairs = new int[24 * blockInts];
-            for (int i = 0; i < pairs.length; i++) {
-                pairs[i] = Bfloat16.pair((float) random.nextGaussian(), (float) random.nextGaussian());
+    /** What attention gives for all tokens, [tokens][query heads × head dim]. */
+    private static float[] attend(
+            Kernels kernels,
+            AttentionShapes shapes,
+            KvPool pool,
+            BatchInput batch,
+            float[] queries,
+            boolean sharesReads) {
+        int headDim = queries.length / batch.numTokens() / (KV_HEADS * HEADS_PER_GROUP);
+        int width = KV_HEADS * HEADS_PER_GROUP * headDim;
+        AttentionPlan plan = new AttentionPlan(KV_HEADS, HEADS_PER_GROUP, 1, sharesReads);
+        AttentionState state = new AttentionState(KV_HEADS * HEADS_PER_GROUP, headDim, true);
+        TokenRows tokens = new TokenRows();
+        tokens.setAll(batch);
+        plan.build(batch, tokens);
+        state.ensureSlots(plan.numStateSlots());
+        float[] attended = new float[queries.length];
+        try (ActivationBuffer output = new ActivationBuffer(batch.numTokens(), width, NumberFormat.FLOAT32, kernels);
+                AttentionThread thread = new AttentionThread(
+                        kernels,
+                        pool,
+                        plan.maxTokensPerPiece(),
+                        state,
+                        shapes,
+                        headDim,
+                        KV_HEADS,
+                        HEADS_PER_GROUP,
+                        width)) {
+            for (int level = 0; level < plan.numLevels(); level++) {
+                int numUnits = plan.numPieces(level) * KV_HEADS;
+                thread.run(plan, level, 0, numUnits, 0, queries, batch.positions(), output);
+            }
+            for (int token = 0; token < batch.numTokens(); token++) {
+                float[] row = new float[width];
+                output.get(token, 0, row, 0, width);
+                System.arraycopy(row, 0, attended, token * width, width);
             }
         }
-
-        /** Of four blocks. */
-        int[] randomKeyOffsets() {
-            return random.ints(0, 24)
-                    .distinct()
-                    .limit(4)
-                    .map(block -> block * blockInts)
-                    .toArray();
-        }
-
-        int[] valueOffsets(int[] keyOffsets) {
-            return Arrays.stream(keyOffsets)
-                    .map(offset -> offset + blockInts / 2)
-                    .toArray();
-        }
-
-        /** Whatever stands behind the last slot must not count. */
-        void poisonBehind(int[] keyOffsets, int numSlots) {
-            for (int slot = numSlots; slot < Kernels.TILE_SIZE; slot++) {
-                setValue(keyOffsets, slot, random.nextInt(headDim), Float.NaN);
-            }
-        }
-
-        void setValue(int[] keyOffsets, int slot, int d, float value) {
-            int at = valueOffsets(keyOffsets)[slot / 16] + slot % 16 / 2 * headDim + d;
-            int half = Float.floatToRawIntBits(value) >>> 16;
-            pairs[at] = slot % 2 == 0 ? pairs[at] & 0xffff0000 | half : pairs[at] & 0xffff | half << 16;
-        }
+        return attended;
     }
 
-    /** Rows' state of the online softmax. */
-    private static final class Folded {
-        private final int headDim;
-        private final float[] maxima;
-        private final float[] sums;
-        private final float[] accumulators;
-
-        Folded(int numRows, int headDim) {
-            this.headDim = headDim;
-            maxima = new float[numRows];
-            Arrays.fill(maxima, Float.NEGATIVE_INFINITY);
-            sums = new float[numRows * Kernels.LANES];
-            accumulators = new float[numRows * headDim];
-        }
-
-        void byKernels(Kernels kernels, Tiles tiles, int[] keyOffsets, float[] queries, int firstRow, int[] counts) {
-            int rows = maxima.length - firstRow;
-            int tile = Kernels.TILE_SIZE;
-            float[] scores = new float[maxima.length * tile];
-            float[] tileSums = new float[accumulators.length];
-            float[] factors = new float[maxima.length];
-            int[] valueOffsets = tiles.valueOffsets(keyOffsets);
-            kernels.scores(queries, firstRow, rows, headDim, tiles.pairs, keyOffsets, 4, scores);
-            kernels.foldScoresToBfloat16(scores, firstRow * tile, tile, firstRow, rows, counts, maxima, sums, factors);
-            kernels.accumulate(scores, firstRow, rows, counts, headDim, tiles.pairs, valueOffsets, tileSums);
-            kernels.foldTileSums(tileSums, firstRow * headDim, firstRow, rows, factors, headDim, accumulators);
-        }
-
-        /**
-         * In the order of {@link AttentionThread}.
-         *
-         * @param counts null where all rows see all of the tiles
-         */
-        void byProducts(
-                Kernels kernels,
-                AttentionProducts products,
-                Tiles tiles,
-                int[][] keyOffsets,
-                int firstRow,
-                int[] counts,
-                int numSlots) {
-            int end = maxima.length;
-            int numTiles = keyOffsets.length;
-            int width = numTiles * Kernels.TILE_SIZE;
-            float[] read = new float[RowCounts.LARGEST * width];
-            float[][] factors = new float[numTiles][end];
-            for (int t = 0; t < numTiles; t++) {
-                products.putKeys(t, tiles.pairs, keyOffsets[t], (numSlots + 15) / 16);
+    /** A chunk of a prompt, and two families of samples, the second of which begins with blocks of the first. */
+    private static BatchInput randomBatch(Random random) {
+        List<int[]> tables = new ArrayList<>();
+        List<Integer> numNew = new ArrayList<>();
+        List<Integer> lengths = new ArrayList<>();
+        int[] nextBlock = {0};
+        int length = 1 + random.nextInt(700);
+        tables.add(blocks(nextBlock, (length + 15) / 16));
+        lengths.add(length);
+        numNew.add(1 + random.nextInt(Math.min(length, 230)));
+        int[] common = blocks(nextBlock, 4 * random.nextInt(7));
+        for (int family = 0; family < 2; family++) {
+            int[] shared = concatenated(common, blocks(nextBlock, random.nextInt(24)));
+            int numMembers = 1 + random.nextInt(20);
+            for (int member = 0; member < numMembers; member++) {
+                int[] table = concatenated(shared, blocks(nextBlock, 1 + random.nextInt(6)));
+                tables.add(table);
+                lengths.add(16 * table.length - random.nextInt(16));
+                numNew.add(1);
             }
-            int done;
-            for (int row = firstRow; row < end; row += done) {
-                done = products.multiplyKeys(numTiles, row, end - row);
-                products.read(0, read, done * width);
-                if (counts == null) {
-                    kernels.foldTilesToBfloat16(read, numTiles, row, done, maxima, sums, factors);
-                } else {
-                    kernels.foldScoresToBfloat16(read, 0, width, row, done, counts, maxima, sums, factors[0]);
-                }
-                products.putWeights(numTiles, row, done, read);
-            }
-            for (int t = 0; t < numTiles; t++) {
-                products.putValues(tiles.pairs, tiles.valueOffsets(keyOffsets[t]), numSlots);
-                products.rescale(factors[t], firstRow, end - firstRow);
-                for (int row = firstRow; row < end; row += done) {
-                    done = products.multiplyValues(t, row, end - row);
-                }
-                products.beginAccumulators();
-            }
-            products.readAccumulators(accumulators, end);
         }
+        return batch(tables, lengths, numNew);
+    }
 
-        void assertSameBits(Folded other) {
-            AttentionProductsTest.assertSameBits(maxima, other.maxima);
-            AttentionProductsTest.assertSameBits(sums, other.sums);
-            AttentionProductsTest.assertSameBits(accumulators, other.accumulators);
+    private static int[] blocks(int[] next, int count) {
+        next[0] += count;
+        return IntStream.range(next[0] - count, next[0]).toArray();
+    }
+
+    private static int[] concatenated(int[] a, int[] b) {
+        return IntStream.concat(Arrays.stream(a), Arrays.stream(b)).toArray();
+    }
+
+    /** The same tokens, each a sequence of its own. */
+    private static BatchInput apart(BatchInput batch) {
+        List<int[]> tables = new ArrayList<>();
+        List<Integer> lengths = new ArrayList<>();
+        List<Integer> numNew = new ArrayList<>();
+        for (int s = 0; s < batch.numSequences(); s++) {
+            for (int token = batch.queryStarts()[s]; token < batch.queryStarts()[s + 1]; token++) {
+                tables.add(batch.blockTables()[s]);
+                lengths.add(batch.positions()[token] + 1);
+                numNew.add(1);
+            }
         }
+        return batch(tables, lengths, numNew);
+    }
+
+    private static BatchInput batch(List<int[]> tables, List<Integer> lengths, List<Integer> numNew) {
+        int numSequences = tables.size();
+        int[] starts = new int[numSequences + 1];
+        for (int s = 0; s < numSequences; s++) {
+            starts[s + 1] = starts[s] + numNew.get(s);
+        }
+        int numTokens = starts[numSequences];
+        int[] positions = new int[numTokens];
+        List<LogitsRow> rows = new ArrayList<>();
+        for (int s = 0; s < numSequences; s++) {
+            for (int token = starts[s]; token < starts[s + 1]; token++) {
+                positions[token] = lengths.get(s) - starts[s + 1] + token;
+            }
+            rows.add(LogitsRow.score(starts[s + 1] - 1, 0, 0));
+        }
+        int[] none = new int[0];
+        return new BatchInput(
+                numTokens,
+                new int[numTokens],
+                positions,
+                new int[numTokens],
+                numSequences,
+                starts,
+                lengths.stream().mapToInt(length -> length).toArray(),
+                tables.toArray(int[][]::new),
+                rows,
+                0,
+                none,
+                none);
     }
 
     @Test
@@ -230,9 +244,11 @@ class AttentionProductsTest {
         }
     }
 
-    private static void assertSameBits(float[] expected, float[] actual) {
+    private static void assertSameBits(float[] expected, float[] actual, String what) {
         for (int i = 0; i < expected.length; i++) {
-            assertEquals(Float.floatToRawIntBits(expected[i]), Float.floatToRawIntBits(actual[i]), "element " + i);
+            if (Float.floatToIntBits(expected[i]) != Float.floatToIntBits(actual[i])) {
+                throw new AssertionError(what + ": element " + i + " is " + actual[i] + " and not " + expected[i]);
+            }
         }
     }
 }
