@@ -92,7 +92,7 @@ final class AttentionGroups implements AutoCloseable {
             rows.foldPairs(layer, tile, kvHead, 0, numTokens, table);
         }
         if (plan.isLast(piece)) {
-            rows.close(0, numTokens, firstTile, tile);
+            rows.close(0, numTokens, firstTile - 1, tile);
         }
         return tile;
     }

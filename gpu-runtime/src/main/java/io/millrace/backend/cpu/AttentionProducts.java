@@ -234,6 +234,14 @@ final class AttentionProducts implements AutoCloseable {
         accumulators.put(row * headDim, source, row * headDim, headDim);
     }
 
+    private void zeroAccumulators() {
+        Arrays.fill(rescaled, 0f);
+        for (int at = 0; at < accumulators.capacity(); at += rescaled.length) {
+            accumulators.put(at, rescaled, 0, Math.min(rescaled.length, accumulators.capacity() - at));
+        }
+        areBegun = true;
+    }
+
     /** Copies a row's accumulators to its place in an array. */
     void readAccumulators(int row, float[] target) {
         if (areBegun) {

@@ -134,7 +134,7 @@ final class AttentionThread implements AutoCloseable {
             }
         }
         if (pool.isPaired() && plan.isLast(piece)) {
-            rows.close(firstToken, endToken, firstTile, endTile);
+            rows.close(firstToken, endToken, firstTile - 1, endTile); // some may see no more than their leader did
         }
     }
 

@@ -48,7 +48,7 @@ class AttentionProductsTest {
                 assertTrue(shapes.remark().contains("own kernels, which take longer"), shapes.remark());
                 return;
             }
-            for (int seed = 0; seed < 24; seed++) {
+            for (int seed = 0; seed < 40; seed++) {
                 compare(shapes, new Random(1000L * headDim + seed), "seed " + seed);
             }
         }
@@ -170,8 +170,9 @@ class AttentionProductsTest {
             for (int member = 0; member < numMembers; member++) {
                 int[] table = concatenated(shared, blocks(nextBlock, 1 + random.nextInt(6)));
                 tables.add(table);
-                lengths.add(16 * table.length - random.nextInt(16));
-                numNew.add(1);
+                int total = 16 * table.length - random.nextInt(16);
+                lengths.add(total);
+                numNew.add(random.nextInt(8) == 0 ? Math.min(total, 1 + random.nextInt(16)) : 1);
             }
         }
         return batch(tables, lengths, numNew);
