@@ -105,6 +105,11 @@ final class ActivationBuffer implements AutoCloseable {
         putHalves(firstRow, source, 0, count);
     }
 
+    /** Reads from a row's front on, where the format is bfloat16. */
+    void getHalves(int row, short[] target, int count) {
+        halves.get(row * width, target, 0, count);
+    }
+
     void putHalves(int firstRow, short[] source, int sourceOffset, int count) {
         halves.put(firstRow * width, source, sourceOffset, count);
     }

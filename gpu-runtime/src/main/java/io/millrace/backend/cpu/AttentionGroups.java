@@ -25,7 +25,7 @@ final class AttentionGroups implements AutoCloseable {
     private final int groupSize;
     private final float[] ones;
     private final int[] raised; // rows whose maximum was raised within the group
-    private final float[] weightsOfRow = new float[Kernels.TILE_SIZE];
+    private final float[] weightsOfRow = new float[Kernels.GROUP_TILES * Kernels.TILE_SIZE];
     private AttentionPlan plan; // with the piece and the layer: what is folded
     private int piece;
     private int layer;
@@ -267,6 +267,7 @@ final class AttentionGroups implements AutoCloseable {
     private void sumRaised(int row, int tile, int numTiles, boolean staysOpen) {
         int at = row * headDim;
         products.readAccumulators(row, rows.accumulators);
+        products.readWeights(row, weightsOfRow);
         Arrays.fill(rows.openSums, at, at + headDim, 0f);
         int limit = rows.limits[row / groupSize];
         for (int t = 0; t < numTiles && limit > (tile + t) * Kernels.TILE_SIZE; t++) {
@@ -276,8 +277,8 @@ final class AttentionGroups implements AutoCloseable {
             }
             rows.counts[row] = Math.min(Kernels.TILE_SIZE, limit - (tile + t) * Kernels.TILE_SIZE);
             rows.findBlocks(tile + t, rows.counts[row], kvHead, table);
-            products.readWeights(row, t, weightsOfRow);
-            System.arraycopy(weightsOfRow, 0, rows.scores, row * Kernels.TILE_SIZE, Kernels.TILE_SIZE);
+            System.arraycopy(
+                    weightsOfRow, t * Kernels.TILE_SIZE, rows.scores, row * Kernels.TILE_SIZE, Kernels.TILE_SIZE);
             kernels.accumulate(
                     rows.scores, row, 1, rows.counts, headDim, pool.pairs(layer), rows.valueOffsets, rows.openSums);
         }

@@ -1,5 +1,6 @@
 package io.millrace.backend.cpu;
 
+import io.millrace.kernels.Bfloat16;
 import io.millrace.kernels.Kernels;
 import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
@@ -150,9 +151,12 @@ final class AttentionProducts implements AutoCloseable {
         }
     }
 
-    /** Copies a row's weights of a tile to the front of an array. */
-    void readWeights(int row, int tile, float[] target) {
-        weights.getWidened(row, tile * Kernels.TILE_SIZE, target, Kernels.TILE_SIZE);
+    /** Copies a row's weights to the front of an array, [most tiles × tile size]. */
+    void readWeights(int row, float[] target) {
+        weights.getHalves(row, halves, weights.width()); // which hold nothing once weights are sent
+        for (int i = 0; i < weights.width(); i++) {
+            target[i] = Bfloat16.widen(halves[i]);
+        }
     }
 
     /** Whether a tile's values up to a slot are all finite: only then a weight of 0 adds nothing. */
