@@ -24,8 +24,11 @@ public interface Kernels {
      */
     int GROUP_TILES = 4;
 
-    /** How far base-2 scores may exceed what powers are relative to, before that is raised: bfloat16 holds 2^8 as well as 1. */
-    float SLACK = 8;
+    /**
+     * How far base-2 scores may exceed what powers are relative to, before that is raised: bfloat16 holds 2^32 as well as 1,
+     * and sums of a million such are far from float32's greatest number.
+     */
+    float SLACK = 32;
 
     /** Short name for logs: {@code vector-512}, {@code scalar}. */
     String name();

@@ -74,7 +74,7 @@ class AttentionProductsTest {
                     pool.valueOffset(random.nextInt(numBlocks), random.nextInt(KV_HEADS)) + random.nextInt(8 * headDim);
             pairs[at] = random.nextBoolean() ? pairs[at] & 0xffff0000 | bad : pairs[at] & 0xffff | bad << 16;
         }
-        float scale = random.nextBoolean() ? 0.2f : 1.5f;
+        float scale = random.nextBoolean() ? 0.2f : 6f;
         float[] queries = new float[batch.numTokens() * KV_HEADS * HEADS_PER_GROUP * headDim];
         for (int i = 0; i < queries.length; i++) {
             queries[i] = Bfloat16.widen(Bfloat16.roundFactor(scale * (float) random.nextGaussian()));
