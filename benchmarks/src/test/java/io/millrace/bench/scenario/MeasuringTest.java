@@ -59,7 +59,7 @@ class MeasuringTest {
     @Test
     void warmUpEndsWhenTimesSettleOrTimeIsUp() {
         AtomicInteger runs = new AtomicInteger();
-        WarmUp.untilStable(60, () -> runs.incrementAndGet() <= 9 ? 100.0 / runs.get() : 1.0);
+        WarmUp.untilStable(60, () -> runs.incrementAndGet() <= 9 ? 100.0 / runs.get() : 1.0, () -> 0);
         assertEquals(18, runs.get()); // three windows of falling times, a first stable one and two that agree with it
         runs.set(0);
         WarmUp.untilStable(0.05, () -> {
@@ -67,6 +67,20 @@ class MeasuringTest {
             return runs.incrementAndGet();
         });
         assertTrue(runs.get() > 0);
+    }
+
+    @Test
+    void warmUpGoesOnWhileCompilersWork() {
+        AtomicInteger runs = new AtomicInteger();
+        WarmUp.untilStable(
+                60,
+                () -> {
+                    runs.incrementAndGet();
+                    return 1.0;
+                },
+                () -> Math.min(runs.get(), 12)
+                        * 60_000L); // minutes of work in a window of microseconds, until the fourth
+        assertEquals(18, runs.get()); // the two windows after it agree, and nothing was compiled in them
     }
 
     @Test
