@@ -8,4 +8,8 @@ final class VectorKernelsFactory {
     static Kernels createOrNull() {
         return VectorRows.isWideEnough() ? new VectorKernels() : null;
     }
+
+    static PanelKernels createPanelKernels() {
+        return new VectorPanelKernels();
+    }
 }

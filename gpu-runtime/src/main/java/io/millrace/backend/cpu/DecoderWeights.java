@@ -92,6 +92,14 @@ final class DecoderWeights implements AutoCloseable {
                     RowCounts.ANCHOR,
                     refused);
         }
+        String withoutFewRows = weights.shapes.withoutFewRows();
+        if (format == NumberFormat.BFLOAT16 && !withoutFewRows.isEmpty()) {
+            LOG.info(
+                    "steps of up to {} rows are left to the matrix library, since its sums or its layout are not those that our"
+                            + " own kernel, which reads weights faster, was made for: {}",
+                    FewRowProducts.MAX_ROWS,
+                    withoutFewRows);
+        }
         if (!weights.attentionShapes.remark().isEmpty()) {
             LOG.info(weights.attentionShapes.remark());
         }
@@ -241,6 +249,15 @@ final class DecoderWeights implements AutoCloseable {
     /** Most elements of what goes to a tile at the largest row count: panels of the LM head, and up's, which stand far apart. */
     int maxTileElements() {
         return Math.multiplyExact(Math.max(spec.intermediateSize(), MAX_LM_HEAD_PANEL_WIDTH), RowCounts.LARGEST);
+    }
+
+    /** Of any panel. */
+    int maxDepth() {
+        return Math.max(Math.max(spec.hiddenSize(), spec.intermediateSize()), spec.numQueryHeads() * spec.headDim());
+    }
+
+    static int maxPanelWidth() {
+        return MAX_LM_HEAD_PANEL_WIDTH;
     }
 
     @Override

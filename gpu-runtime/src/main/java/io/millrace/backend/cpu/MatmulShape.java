@@ -44,9 +44,11 @@ final class MatmulShape implements AutoCloseable {
     private final boolean hasBias;
     private final dnnl_memory_desc packedLayout;
     private final long packedBytes;
+    private final PairBlocks pairBlocks;
     private final dnnl_primitive[] primitives = new dnnl_primitive[RowCounts.CANDIDATES.length];
     private final dnnl_memory_desc[] scratchpads = new dnnl_memory_desc[RowCounts.CANDIDATES.length];
     private volatile RowCounts rowCounts;
+    private volatile int sumDepth;
 
     /**
      * Panels in the layout that the library prefers.
@@ -89,6 +91,7 @@ final class MatmulShape implements AutoCloseable {
             dnnl_primitive_desc descriptor = describe(RowCounts.ANCHOR, any);
             packedLayout = cloneOf(dnnl_primitive_desc_query_md(descriptor, dnnl_query_weights_md, 0));
             packedBytes = dnnl_memory_desc_get_size(packedLayout);
+            pairBlocks = PairBlocks.of(packedLayout, format);
             dnnl_primitive_desc_destroy(descriptor);
         } finally {
             dnnl_memory_desc_destroy(any);
@@ -158,6 +161,21 @@ final class MatmulShape implements AutoCloseable {
 
     void acceptRowCounts(RowCounts accepted) {
         rowCounts = accepted;
+    }
+
+    /** How packed panels lie, if it is in blocks of pairs; else null. */
+    PairBlocks pairBlocks() {
+        return pairBlocks;
+    }
+
+    /** How many depths the library adds up before it adds the sum to those before; 0 if that is not known. */
+    int sumDepth() {
+        return sumDepth;
+    }
+
+    /** Set once, by the probe. */
+    void acceptSumDepth(int depths) {
+        sumDepth = depths;
     }
 
     synchronized dnnl_primitive primitive(int candidate) {

@@ -23,6 +23,7 @@ final class MatmulShapes implements AutoCloseable {
         return shapes.computeIfAbsent(new Key(depth, width, end, resultStride, hasBias), key -> {
             MatmulShape shape = new MatmulShape(depth, width, format, end, resultStride, hasBias);
             shape.acceptRowCounts(probe.probe(shape));
+            shape.acceptSumDepth(probe.probeSumDepth(shape));
             return shape;
         });
     }
@@ -34,6 +35,17 @@ final class MatmulShapes implements AutoCloseable {
             String refused = shape.rowCounts().refused();
             if (!refused.isEmpty()) {
                 all.add(shape + ": " + refused);
+            }
+        }
+        return all.toString();
+    }
+
+    /** The shapes whose few rows only the library multiplies, for the log; empty if none. */
+    synchronized String withoutFewRows() {
+        StringJoiner all = new StringJoiner("; ");
+        for (MatmulShape shape : shapes.values()) {
+            if (shape.sumDepth() == 0) {
+                all.add(shape.toString());
             }
         }
         return all.toString();

@@ -100,6 +100,7 @@ final class PackedMatrix implements AutoCloseable {
                 long first = (long) row * depth;
                 if (shape.format() == NumberFormat.BFLOAT16) {
                     tensor.readBfloat16(first, halves, 0, depth);
+                    clearSubnormal(halves);
                     view.asShortBuffer().put(halves);
                 } else {
                     tensor.readFloats(first, floats, 0, depth);
@@ -109,6 +110,13 @@ final class PackedMatrix implements AutoCloseable {
             }
             float[] ofPanel = bias == null ? null : Arrays.copyOfRange(bias, start, start + columns);
             panels[index] = new PackedPanel(shape, plain, ofPanel, arena, thread.stream());
+        }
+    }
+
+    /** The library's products take such numbers for 0, our own would not. */
+    private static void clearSubnormal(short[] halves) {
+        for (int i = 0; i < halves.length; i++) {
+            halves[i] = (halves[i] & 0x7f80) == 0 ? (short) (halves[i] & 0x8000) : halves[i];
         }
     }
 

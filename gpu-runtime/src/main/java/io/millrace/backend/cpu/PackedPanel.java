@@ -11,6 +11,7 @@ import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_destroy;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_execute;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_reorder_primitive_desc_create;
 
+import io.millrace.kernels.PairMemory;
 import java.nio.ByteOrder;
 import org.bytedeco.dnnl.dnnl_exec_arg_t;
 import org.bytedeco.dnnl.dnnl_memory;
@@ -28,6 +29,8 @@ final class PackedPanel implements AutoCloseable {
     private final MatmulShape shape;
     private final dnnl_memory memory;
     private final dnnl_memory bias;
+    private final float[] biasValues;
+    private final PairMemory pairs;
 
     /**
      * Packs a panel.
@@ -40,10 +43,12 @@ final class PackedPanel implements AutoCloseable {
         this.shape = shape;
         this.memory = new dnnl_memory();
         this.bias = shape.hasBias() ? packBias(shape, bias, arena) : null;
+        this.biasValues = shape.hasBias() ? bias.clone() : null;
+        BytePointer place = arena.allocate(shape.packedBytes());
+        this.pairs = shape.pairBlocks() == null ? null : viewOf(place, shape.packedBytes());
         try {
             OneDnn.check(
-                    dnnl_memory_create(
-                            memory, shape.packedLayout(), OneDnn.engine(), arena.allocate(shape.packedBytes())),
+                    dnnl_memory_create(memory, shape.packedLayout(), OneDnn.engine(), place),
                     "describe a packed panel");
             pack(rows, stream);
         } catch (RuntimeException | Error e) {
@@ -84,9 +89,17 @@ final class PackedPanel implements AutoCloseable {
         this.shape = shape;
         this.memory = new dnnl_memory();
         this.bias = null;
+        this.biasValues = null;
+        this.pairs = null;
         OneDnn.check(
                 dnnl_memory_create(memory, shape.packedLayout(), OneDnn.engine(), panel.pointerAt(0)),
                 "describe a panel");
+    }
+
+    private static PairMemory viewOf(BytePointer place, long numBytes) {
+        BytePointer all = new BytePointer(place);
+        all.position(place.position()).limit(place.position() + numBytes);
+        return new PairMemory(all.asByteBuffer());
     }
 
     private static dnnl_memory packBias(MatmulShape shape, float[] bias, NativeArena arena) {
@@ -114,6 +127,16 @@ final class PackedPanel implements AutoCloseable {
     /** Null where the shape has none. */
     dnnl_memory bias() {
         return bias;
+    }
+
+    /** [width], null where the shape has none. */
+    float[] biasValues() {
+        return biasValues;
+    }
+
+    /** What was packed, by {@link MatmulShape#pairBlocks}; null where the caller fills the panel or its layout is another one. */
+    PairMemory pairs() {
+        return pairs;
     }
 
     @Override

@@ -12,6 +12,9 @@ import java.util.Random;
  * own choice of kernels per row count cannot be trusted to keep a row's bits.
  */
 final class RowProbe {
+    /** Of the anchor's rows, some of either kind and one that saturates. */
+    private static final int NUM_FEW_ROWS = 8;
+
     private final Kernels kernels;
 
     RowProbe(Kernels kernels) {
@@ -38,6 +41,37 @@ final class RowProbe {
                                 + " --dtype, or set ONEDNN_MAX_CPU_ISA");
             }
             return new RowCounts(accepted);
+        }
+    }
+
+    /**
+     * The depths that the library adds up at a time, so that {@link FewRowProducts} gives a row the anchor's bits; 0 if none of
+     * those tried does, or panels lie in another layout. On the calling compute thread.
+     */
+    int probeSumDepth(MatmulShape shape) {
+        if (shape.pairBlocks() == null || shape.depth() % 2 != 0) {
+            return 0;
+        }
+        try (Trial trial = new Trial(shape, kernels);
+                FewRowProducts products =
+                        new FewRowProducts(shape.depth(), shape.width(), kernels, trial.thread.stream())) {
+            float[][] expected = trial.results(RowCounts.candidateOf(RowCounts.ANCHOR), 0);
+            for (int depths : new int[] {shape.depth(), 1024, 512, 256}) {
+                if (depths <= shape.depth()) {
+                    shape.acceptSumDepth(depths);
+                    int numAlike = 0;
+                    while (numAlike < NUM_FEW_ROWS
+                            && Arrays.equals(expected[numAlike], trial.result(products, numAlike))) {
+                        numAlike++;
+                    }
+                    if (numAlike == NUM_FEW_ROWS) {
+                        return depths;
+                    }
+                }
+            }
+            return 0;
+        } finally {
+            shape.acceptSumDepth(0);
         }
     }
 
@@ -181,6 +215,24 @@ final class RowProbe {
                 target.getWidened(r, 0, results[r], shape.width());
             }
             return results;
+        }
+
+        /** One row's product by our own kernel; null if it leaves it to the library. */
+        float[] result(FewRowProducts products, int row) {
+            source.put(0, 0, rows[row], 0, shape.depth(), halfScratch);
+            products.begin();
+            boolean isDone;
+            if (shape.end() == ProductEnd.GATE) {
+                isDone = products.gate(source, 0, panel, met[row], target);
+            } else {
+                if (shape.end() == ProductEnd.ADD) {
+                    target.put(0, 0, met[row], 0, shape.width());
+                }
+                isDone = products.multiply(source, 0, 1, panel, target, 0, 0);
+            }
+            float[] result = new float[shape.width()];
+            target.getWidened(0, 0, result, shape.width());
+            return isDone ? result : null;
         }
 
         @Override

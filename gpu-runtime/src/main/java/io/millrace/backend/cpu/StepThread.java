@@ -30,6 +30,7 @@ final class StepThread implements AutoCloseable {
     private final ModelSpec spec;
     private final Kernels kernels;
     private final MatmulThread products;
+    private final FewRowProducts fewRows;
     private final AttentionThread attention;
     private final Sampler sampler;
     private final float queryScale;
@@ -47,6 +48,8 @@ final class StepThread implements AutoCloseable {
         this.spec = step.spec;
         this.kernels = step.kernels;
         this.products = new MatmulThread(Math.max(MIN_TILE_ELEMENTS, step.weights.maxTileElements()));
+        this.fewRows =
+                new FewRowProducts(step.weights.maxDepth(), DecoderWeights.maxPanelWidth(), kernels, products.stream());
         this.attention = new AttentionThread(
                 kernels,
                 step.pool,
@@ -276,17 +279,16 @@ final class StepThread implements AutoCloseable {
             int targetRow) {
         int numChunks = chunk(step.weights.rowCounts(), numRows);
         int numTasks = numChunks * matrix.numPanels();
+        fewRows.begin();
         for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
-            int panel = task / numChunks;
+            PackedPanel panel = matrix.panel(task / numChunks);
+            int column = matrix.panelStart(task / numChunks);
             int start = chunkStart[task % numChunks];
-            products.multiply(
-                    source,
-                    firstRow + start,
-                    chunkCandidate[task % numChunks],
-                    matrix.panel(panel),
-                    target,
-                    targetRow + start,
-                    matrix.panelStart(panel));
+            if (!fewRows.takes(numRows, panel)
+                    || !fewRows.multiply(source, firstRow, numRows, panel, target, targetRow, column)) {
+                int candidate = chunkCandidate[task % numChunks];
+                products.multiply(source, firstRow + start, candidate, panel, target, targetRow + start, column);
+            }
         }
         timer.gemm();
     }
@@ -295,19 +297,18 @@ final class StepThread implements AutoCloseable {
     private void gate(int numRows) {
         int numChunks = chunk(step.weights.rowCounts(), numRows);
         int numTasks = numChunks * layer.gate().numPanels();
+        fewRows.begin();
         for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
-            int panel = task / numChunks;
+            PackedPanel up = layer.up().panel(task / numChunks);
+            PackedPanel gate = layer.gate().panel(task / numChunks);
+            int column = layer.gate().panelStart(task / numChunks);
             int candidate = chunkCandidate[task % numChunks];
             int start = chunkStart[task % numChunks];
-            products.multiply(step.normed, start, candidate, layer.up().panel(panel));
-            products.multiply(
-                    step.normed,
-                    start,
-                    candidate,
-                    layer.gate().panel(panel),
-                    step.gated,
-                    start,
-                    layer.gate().panelStart(panel));
+            if (!fewRows.takes(numRows, gate)
+                    || !fewRows.gate(step.normed, 0, numRows, up, gate, step.gated, 0, column)) {
+                products.multiply(step.normed, start, candidate, up);
+                products.multiply(step.normed, start, candidate, gate, step.gated, start, column);
+            }
         }
         timer.gemm();
     }
@@ -346,14 +347,20 @@ final class StepThread implements AutoCloseable {
         PackedMatrix matrix = step.weights.lmHead();
         int numChunks = chunk(step.weights.rowCounts(), numRows);
         int numTasks = numChunks * matrix.numPanels();
+        fewRows.begin();
         for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
             PackedPanel panel = matrix.panel(task / numChunks);
+            int column = matrix.panelStart(task / numChunks);
+            if (fewRows.takes(numRows, panel)
+                    && fewRows.multiply(step.normed, 0, numRows, panel, step.logits, column, spec.vocabSize())) {
+                continue;
+            }
             int candidate = chunkCandidate[task % numChunks];
             int start = chunkStart[task % numChunks];
             int width = panel.shape().width();
             products.multiply(step.normed, start, candidate, panel);
             for (int r = 0; r < Math.min(RowCounts.CANDIDATES[candidate], numRows - start); r++) {
-                int at = (start + r) * spec.vocabSize() + matrix.panelStart(task / numChunks);
+                int at = (start + r) * spec.vocabSize() + column;
                 products.readProduct(r * width, step.logits, at, width);
             }
         }
@@ -392,6 +399,7 @@ final class StepThread implements AutoCloseable {
 
     @Override
     public void close() {
+        fewRows.close();
         products.close();
         attention.close();
     }

@@ -61,6 +61,9 @@ final class StepBench {
                 decode(backend, 64, 1, 0, 192, seconds, bandwidth, 0);
                 decode(backend, 128, 1, 0, 1024, seconds, bandwidth, 0);
             }
+            if (scenario.equals("one")) {
+                decode(backend, 1, 1, 0, 192, seconds, bandwidth, 1);
+            }
             if (scenario.equals("rollout") || scenario.equals("all")) {
                 decode(backend, 128, 16, 1024, 32, seconds, bandwidth, 1);
             }

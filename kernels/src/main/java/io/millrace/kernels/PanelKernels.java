@@ -1,0 +1,38 @@
+package io.millrace.kernels;
+
+/**
+ * Products of one row with a panel of a bfloat16 matrix. With so few rows, all the time goes into reading the panel: a kernel
+ * that takes it as one stream reads it faster than a matrix library, which is made for many. The arithmetic is that of the
+ * AVX-512 instruction vdpbf16ps: for each pair of depths a fused multiply-add of the second, then one of the first, in
+ * ascending order; but what it flushes to 0 (below 2^-126) stays here. The vectorised kernels and their scalar twin give equal
+ * bits. Any thread.
+ */
+public interface PanelKernels {
+    /** The vectorised kernels where the JVM and the CPU have what they need, else the scalar twin. */
+    static PanelKernels fastest() {
+        return KernelChoice.best().remark().isEmpty() ? VectorKernelsFactory.createPanelKernels() : scalar();
+    }
+
+    static PanelKernels scalar() {
+        return new ScalarPanelKernels();
+    }
+
+    /**
+     * Computes sums[sumsOffset + c] = Σ over i &lt; 2 × numPairs of row[rowOffset + i] × element (i, c).
+     *
+     * @param panel elements (2p, c) and (2p + 1, c) are the lower and the upper half of int c behind firstByte + p × pairBytes
+     * @param row of bfloat16 numbers
+     * @param numColumns a multiple of 16
+     * @throws IndexOutOfBoundsException if panel or arrays are too short
+     */
+    void multiply(
+            PairMemory panel,
+            int firstByte,
+            int pairBytes,
+            int numPairs,
+            float[] row,
+            int rowOffset,
+            float[] sums,
+            int sumsOffset,
+            int numColumns);
+}
