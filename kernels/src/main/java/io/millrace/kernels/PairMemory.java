@@ -11,12 +11,12 @@ public final class PairMemory {
     private final ByteBuffer bytes;
     private final Object vectors; // what vectors are loaded from; null where there are none
 
-    /** @param memory a direct buffer; all of it counts, whatever its position and limit */
+    /** @param memory a direct buffer, of which what lies between its position and its limit counts */
     public PairMemory(ByteBuffer memory) {
         if (!memory.isDirect()) {
             throw new IllegalArgumentException("a buffer on the Java heap cannot be PairMemory; use arrays there");
         }
-        bytes = memory.duplicate().clear().order(ByteOrder.nativeOrder());
+        bytes = memory.slice().order(ByteOrder.nativeOrder());
         vectors = KernelChoice.best().remark().isEmpty() ? VectorPairs.viewOf(bytes) : null;
     }
 

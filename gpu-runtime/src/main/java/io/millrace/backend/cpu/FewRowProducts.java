@@ -62,9 +62,6 @@ final class FewRowProducts implements AutoCloseable {
 
     /** Whether to try a panel here. Either way is right; see {@link #NUM_WARM_UP_PANELS}. */
     boolean takes(int numRows, PackedPanel panel) {
-        if (numRows > MAX_ROWS || panel.shape().sumDepth() == 0) {
-            return false;
-        }
         return numWarmUpPanels >= NUM_WARM_UP_PANELS * WARM_UP_INTERVAL || ++numWarmUpPanels % WARM_UP_INTERVAL == 0;
     }
 
