@@ -25,9 +25,10 @@ class PanelKernelsTest {
 
     @Test
     void sumsOfAColumnAddTheSecondOfAPairFirst() {
-        ByteBuffer bytes = ByteBuffer.allocateDirect(2 * PAIR_BYTES).order(ByteOrder.nativeOrder());
-        putPair(bytes, 0, 1f, 0x1p-24f);
-        putPair(bytes, PAIR_BYTES, 0x1p-24f, -1f);
+        ByteBuffer bytes = ByteBuffer.allocateDirect(3 * PAIR_BYTES).order(ByteOrder.nativeOrder());
+        putPair(bytes, PAIR_BYTES, 1f, 0x1p-24f);
+        putPair(bytes, 2 * PAIR_BYTES, 0x1p-24f, -1f);
+        bytes.position(PAIR_BYTES);
         float[] sums = new float[17];
         for (PanelKernels kernels : new PanelKernels[] {vector, scalar}) {
             kernels.multiply(new PairMemory(bytes), 0, PAIR_BYTES, 2, new float[] {9, 1, 1, 1, 1}, 1, sums, 1, 16);

@@ -4,6 +4,7 @@ import io.millrace.kernels.Kernels;
 import io.millrace.kernels.PanelKernels;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.bytedeco.dnnl.dnnl_stream;
 
 /**
@@ -22,10 +23,15 @@ final class FewRowProducts implements AutoCloseable {
      */
     private static final int SMALLEST_SUM_BITS = Float.floatToRawIntBits(0x1p-100f);
 
-    /** Until the kernel is compiled it takes a hundred times as long: so many panels only ever so often. */
-    private static final int NUM_WARM_UP_PANELS = 600;
+    /**
+     * Tasks until which the kernel gets a few only: before the JVM has compiled it, it takes a hundred times as long as the library
+     * does. In the first fifty steps of a request alone it is compiled.
+     */
+    private static final int NUM_WARM_UP_TASKS = 20_000;
 
     private static final int WARM_UP_INTERVAL = 32;
+
+    private static final AtomicInteger NUM_TASKS = new AtomicInteger(); // of this JVM, until it is warm
 
     private final Kernels kernels;
     private final PanelKernels panelKernels = PanelKernels.fastest();
@@ -37,7 +43,6 @@ final class FewRowProducts implements AutoCloseable {
     private final float[] part; // of a block's sums
     private final short[] halves;
     private ActivationBuffer source; // whose rows were read; null if none were
-    private int numWarmUpPanels;
 
     /**
      * @param maxDepth of panels
@@ -60,9 +65,12 @@ final class FewRowProducts implements AutoCloseable {
         source = null;
     }
 
-    /** Whether to try a panel here. Either way is right; see {@link #NUM_WARM_UP_PANELS}. */
-    boolean takes(int numRows, PackedPanel panel) {
-        return numWarmUpPanels >= NUM_WARM_UP_PANELS * WARM_UP_INTERVAL || ++numWarmUpPanels % WARM_UP_INTERVAL == 0;
+    /** Whether to try a task here; what is left to the library comes out the same. */
+    static boolean takes(int numRows, PackedPanel panel) {
+        if (numRows > MAX_ROWS || panel.shape().sumDepth() == 0) {
+            return false;
+        }
+        return NUM_TASKS.get() >= NUM_WARM_UP_TASKS || NUM_TASKS.incrementAndGet() % WARM_UP_INTERVAL == 0;
     }
 
     /**
@@ -149,11 +157,18 @@ final class FewRowProducts implements AutoCloseable {
     }
 
     /** The end of a gate whose tile is given, for one row; what {@link #gate} makes of two panels. For the probe. */
-    boolean gate(ActivationBuffer from, int row, PackedPanel gate, float[] tile, ActivationBuffer target) {
+    boolean gate(
+            ActivationBuffer from,
+            int row,
+            PackedPanel gate,
+            float[] tile,
+            ActivationBuffer target,
+            int targetRow,
+            int targetColumn) {
         if (!multiply(from, row, 1, gate, gates)) {
             return false;
         }
-        endGate(gate.shape().width(), tile, 0, 0, target, row, 0);
+        endGate(gate.shape().width(), tile, 0, 0, target, targetRow, targetColumn);
         return true;
     }
 

@@ -123,7 +123,8 @@ final class RowProbe {
             try {
                 this.thread =
                         new MatmulThread(shape.end() == ProductEnd.GATE ? RowCounts.LARGEST * shape.resultStride() : 1);
-                this.arena = new NativeArena(shape.packedBytes());
+                this.arena = new NativeArena(2 * shape.packedBytes());
+                arena.allocate(1); // panels do not all begin where their memory does
                 this.panel = randomPanel(random);
                 this.source = new ActivationBuffer(RowCounts.LARGEST, shape.depth(), shape.format(), kernels);
                 this.target =
@@ -223,7 +224,7 @@ final class RowProbe {
             products.begin();
             boolean isDone;
             if (shape.end() == ProductEnd.GATE) {
-                isDone = products.gate(source, 0, panel, met[row], target);
+                isDone = products.gate(source, 0, panel, met[row], target, 0, 0);
             } else {
                 if (shape.end() == ProductEnd.ADD) {
                     target.put(0, 0, met[row], 0, shape.width());

@@ -284,7 +284,7 @@ final class StepThread implements AutoCloseable {
             PackedPanel panel = matrix.panel(task / numChunks);
             int column = matrix.panelStart(task / numChunks);
             int start = chunkStart[task % numChunks];
-            if (!fewRows.takes(numRows, panel)
+            if (!FewRowProducts.takes(numRows, panel)
                     || !fewRows.multiply(source, firstRow, numRows, panel, target, targetRow, column)) {
                 int candidate = chunkCandidate[task % numChunks];
                 products.multiply(source, firstRow + start, candidate, panel, target, targetRow + start, column);
@@ -304,7 +304,7 @@ final class StepThread implements AutoCloseable {
             int column = layer.gate().panelStart(task / numChunks);
             int candidate = chunkCandidate[task % numChunks];
             int start = chunkStart[task % numChunks];
-            if (!fewRows.takes(numRows, gate)
+            if (!FewRowProducts.takes(numRows, gate)
                     || !fewRows.gate(step.normed, 0, numRows, up, gate, step.gated, 0, column)) {
                 products.multiply(step.normed, start, candidate, up);
                 products.multiply(step.normed, start, candidate, gate, step.gated, start, column);
@@ -351,7 +351,7 @@ final class StepThread implements AutoCloseable {
         for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
             PackedPanel panel = matrix.panel(task / numChunks);
             int column = matrix.panelStart(task / numChunks);
-            if (fewRows.takes(numRows, panel)
+            if (FewRowProducts.takes(numRows, panel)
                     && fewRows.multiply(step.normed, 0, numRows, panel, step.logits, column, spec.vocabSize())) {
                 continue;
             }

@@ -1,0 +1,200 @@
+package io.millrace.backend.cpu;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import io.millrace.kernels.Bfloat16;
+import io.millrace.kernels.KernelChoice;
+import io.millrace.kernels.Kernels;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.Random;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** Our own products of few rows against the library's, bit by bit, for every end and shapes that fill no block. */
+class FewRowProductsTest {
+    private static final int[][] SHAPES = { // depth, width
+        {576, 240},
+        {576, 144},
+        {1536, 144},
+        {576, 768},
+        {64, 64},
+        {64, 16},
+        {128, 80},
+        {320, 48},
+        {1040, 96},
+        {2048, 112},
+    };
+
+    private final Kernels kernels = KernelChoice.best().kernels();
+
+    @BeforeEach
+    void needsBfloat16() {
+        assumeTrue(OneDnn.hasBfloat16(), "this CPU has no bfloat16 arithmetic");
+        OneDnn.useOneThreadPerCall();
+    }
+
+    @Test
+    void bitsAreTheLibrarys() {
+        assumeTrue(OneDnn.instructionSet().equals("avx512_bf16"), "another arithmetic");
+        Random random = new Random(1);
+        for (int[] sizes : SHAPES) {
+            for (ProductEnd end : ProductEnd.values()) {
+                for (boolean hasBias : new boolean[] {false, true}) {
+                    try (Case one = new Case(sizes[0], sizes[1], end, hasBias, random)) {
+                        assertTrue(one.shape.sumDepth() > 0, one.shape.toString());
+                        for (int numRows = 1; numRows <= FewRowProducts.MAX_ROWS; numRows++) {
+                            one.compare(numRows, random);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    @Test
+    void sumsOfWhatTheLibraryFlushesAreLeftToIt() {
+        Random random = new Random(2);
+        try (Case one = new Case(64, 64, ProductEnd.STORE, false, random)) {
+            assumeTrue(one.shape.sumDepth() > 0, "another arithmetic");
+            one.fill(0, 1, random, 1e-37f);
+            assertFalse(one.products.multiply(one.source, 0, 1, one.panel, one.ours, 0, 0));
+            one.fill(0, 1, random, 0f);
+            one.products.begin();
+            assertTrue(one.products.multiply(one.source, 0, 1, one.panel, one.ours, 0, 0));
+        }
+    }
+
+    @Test
+    void fewTasksAreTakenUntilTheKernelIsCompiledAndThenAll() {
+        try (Case one = new Case(64, 64, ProductEnd.STORE, false, new Random(3))) {
+            assumeTrue(one.shape.sumDepth() > 0, "another arithmetic");
+            int numTaken = 0;
+            for (int i = 0; i < 20_000; i++) {
+                numTaken += FewRowProducts.takes(1, one.panel) ? 1 : 0;
+            }
+            assertTrue(numTaken >= 625, numTaken + " tasks");
+            assertTrue(FewRowProducts.takes(1, one.panel));
+            assertTrue(FewRowProducts.takes(FewRowProducts.MAX_ROWS, one.panel));
+            assertFalse(FewRowProducts.takes(FewRowProducts.MAX_ROWS + 1, one.panel));
+            one.shape.acceptSumDepth(0);
+            assertFalse(FewRowProducts.takes(1, one.panel));
+        }
+    }
+
+    @Test
+    void layoutsOfOtherNumbersHaveNoPairs() {
+        try (MatmulShape shape = new MatmulShape(64, 64, NumberFormat.FLOAT32, ProductEnd.STORE, 64, false)) {
+            assertEquals(null, shape.pairBlocks());
+            assertEquals(0, new RowProbe(kernels).probeSumDepth(shape));
+        }
+    }
+
+    /** One panel between two others, and what stands around its products. */
+    private final class Case implements AutoCloseable {
+        private final MatmulShape shape;
+        private final MatmulThread thread;
+        private final NativeArena arena = new NativeArena(1 << 20);
+        private final PackedPanel panel;
+        private final FewRowProducts products;
+        private final ActivationBuffer source;
+        private final ActivationBuffer ours;
+        private final ActivationBuffer theirs;
+        private final float[] tile;
+        private final short[] halves;
+
+        Case(int depth, int width, ProductEnd end, boolean hasBias, Random random) {
+            int stride = 2 * width + 16;
+            shape = new MatmulShape(depth, width, NumberFormat.BFLOAT16, end, stride, hasBias);
+            shape.acceptSumDepth(new RowProbe(kernels).probeSumDepth(shape));
+            thread = new MatmulThread(RowCounts.LARGEST * stride);
+            arena.allocate(random.nextInt(1000));
+            panel = packed(random);
+            products = new FewRowProducts(depth, width, kernels, thread.stream());
+            source = new ActivationBuffer(8, depth, NumberFormat.BFLOAT16, kernels);
+            ours = new ActivationBuffer(8, stride, shape.resultFormat(), kernels);
+            theirs = new ActivationBuffer(8, stride, shape.resultFormat(), kernels);
+            tile = new float[width];
+            halves = new short[Math.max(depth, stride)];
+        }
+
+        private PackedPanel packed(Random random) {
+            try (NativeBuffer plain = new NativeBuffer(2L * shape.depth() * shape.width())) {
+                ByteBuffer bytes = plain.asByteBuffer();
+                for (int i = 0; i < shape.depth() * shape.width(); i++) {
+                    bytes.putShort(Bfloat16.round((float) random.nextGaussian() * 0.05f));
+                }
+                return new PackedPanel(shape, plain, gaussian(shape.width(), random), arena, thread.stream());
+            }
+        }
+
+        void fill(int firstRow, int numRows, Random random, float scale) {
+            for (int r = firstRow; r < firstRow + numRows; r++) {
+                float[] values = gaussian(shape.depth(), random);
+                for (int i = 0; i < values.length; i++) {
+                    values[i] *= scale;
+                }
+                source.put(r, 0, values, 0, shape.depth(), halves);
+            }
+        }
+
+        /** Rows 3 … of the source into rows 2 … of the target, from column 16 on. */
+        void compare(int numRows, Random random) {
+            fill(3, numRows, random, 1f);
+            float[] there = gaussian(ours.width(), random);
+            for (int r = 0; r < 8; r++) {
+                ours.put(r, 0, there, 0, ours.width(), halves);
+                theirs.put(r, 0, there, 0, ours.width(), halves);
+            }
+            products.begin();
+            if (shape.end() == ProductEnd.GATE) {
+                System.arraycopy(gaussian(shape.width(), random), 0, tile, 0, shape.width());
+                for (int r = 0; r < numRows; r++) {
+                    thread.writeTile(r * shape.resultStride(), tile, tile.length);
+                    products.begin();
+                    assertTrue(products.gate(source, 3 + r, panel, tile, ours, 2 + r, 16));
+                }
+            } else {
+                assertTrue(products.multiply(source, 3, numRows, panel, ours, 2, 16));
+            }
+            thread.multiply(source, 3, RowCounts.candidateOf(4), panel, theirs, 2, 16);
+            float[] expected = new float[ours.width()];
+            float[] actual = new float[ours.width()];
+            for (int r = 0; r < 2 + numRows; r++) {
+                theirs.getWidened(r, 0, expected, expected.length);
+                ours.getWidened(r, 0, actual, actual.length);
+                assertArrayEquals(bits(expected), bits(actual), shape + ", row " + r + " of " + numRows);
+            }
+        }
+
+        @Override
+        public void close() {
+            panel.close();
+            products.close();
+            thread.close();
+            arena.close();
+            source.close();
+            ours.close();
+            theirs.close();
+            shape.close();
+        }
+    }
+
+    private static float[] gaussian(int count, Random random) {
+        float[] values = new float[count];
+        for (int i = 0; i < count; i++) {
+            values[i] = (float) random.nextGaussian() * 2f;
+        }
+        return values;
+    }
+
+    private static int[] bits(float[] values) {
+        int[] bits = new int[values.length];
+        Arrays.setAll(bits, i -> Float.floatToRawIntBits(values[i]));
+        return bits;
+    }
+}
