@@ -1,8 +1,8 @@
 package io.millrace.kernels;
 
 /**
- * Products of one row with a panel of a bfloat16 matrix. With so few rows, all the time goes into reading the panel: a kernel
- * that takes it as one stream reads it faster than a matrix library, which is made for many. The arithmetic is that of the
+ * Products of a row by itself with a panel of a bfloat16 matrix. All of its time goes into reading the panel, and a kernel made
+ * for that reads it faster than a matrix library, which is made for many rows. The arithmetic is that of the
  * AVX-512 instruction vdpbf16ps: for each pair of depths a fused multiply-add of the second, then one of the first, in
  * ascending order; but what it flushes to 0 (below 2^-126) stays here. The vectorised kernels and their scalar twin give equal
  * bits. Any thread.

@@ -92,13 +92,12 @@ final class DecoderWeights implements AutoCloseable {
                     RowCounts.ANCHOR,
                     refused);
         }
-        String withoutFewRows = weights.shapes.withoutFewRows();
-        if (format == NumberFormat.BFLOAT16 && !withoutFewRows.isEmpty()) {
+        String withoutSingleRows = weights.shapes.withoutSingleRows();
+        if (format == NumberFormat.BFLOAT16 && !withoutSingleRows.isEmpty()) {
             LOG.info(
-                    "steps of up to {} rows are left to the matrix library, since its sums or its layout are not those that our"
-                            + " own kernel, which reads weights faster, was made for: {}",
-                    FewRowProducts.MAX_ROWS,
-                    withoutFewRows);
+                    "steps of one row are left to the matrix library, since its sums or its layout here are not those of our"
+                            + " own kernel, which reads weights faster; nothing but larger batches helps: {}",
+                    withoutSingleRows);
         }
         if (!weights.attentionShapes.remark().isEmpty()) {
             LOG.info(weights.attentionShapes.remark());

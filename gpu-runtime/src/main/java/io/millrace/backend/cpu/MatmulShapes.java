@@ -40,8 +40,8 @@ final class MatmulShapes implements AutoCloseable {
         return all.toString();
     }
 
-    /** The shapes whose few rows only the library multiplies, for the log; empty if none. */
-    synchronized String withoutFewRows() {
+    /** The shapes whose single rows only the library multiplies, for the log; empty if none. */
+    synchronized String withoutSingleRows() {
         StringJoiner all = new StringJoiner("; ");
         for (MatmulShape shape : shapes.values()) {
             if (shape.sumDepth() == 0) {

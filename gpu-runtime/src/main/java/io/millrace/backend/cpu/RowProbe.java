@@ -13,7 +13,7 @@ import java.util.Random;
  */
 final class RowProbe {
     /** Of the anchor's rows, some of either kind and one that saturates. */
-    private static final int NUM_FEW_ROWS = 8;
+    private static final int NUM_SINGLE_ROWS = 8;
 
     private final Kernels kernels;
 
@@ -45,7 +45,7 @@ final class RowProbe {
     }
 
     /**
-     * The depths that the library adds up at a time, so that {@link FewRowProducts} gives a row the anchor's bits; 0 if none of
+     * The depths that the library adds up at a time, so that {@link SingleRowProducts} gives a row the anchor's bits; 0 if none of
      * those tried does, or panels lie in another layout. On the calling compute thread.
      */
     int probeSumDepth(MatmulShape shape) {
@@ -53,18 +53,18 @@ final class RowProbe {
             return 0;
         }
         try (Trial trial = new Trial(shape, kernels);
-                FewRowProducts products =
-                        new FewRowProducts(shape.depth(), shape.width(), kernels, trial.thread.stream())) {
+                SingleRowProducts products =
+                        new SingleRowProducts(shape.depth(), shape.width(), trial.thread.stream())) {
             float[][] expected = trial.results(RowCounts.candidateOf(RowCounts.ANCHOR), 0);
             for (int depths : new int[] {shape.depth(), 1024, 512, 256}) {
                 if (depths <= shape.depth()) {
                     shape.acceptSumDepth(depths);
                     int numAlike = 0;
-                    while (numAlike < NUM_FEW_ROWS
+                    while (numAlike < NUM_SINGLE_ROWS
                             && Arrays.equals(expected[numAlike], trial.result(products, numAlike))) {
                         numAlike++;
                     }
-                    if (numAlike == NUM_FEW_ROWS) {
+                    if (numAlike == NUM_SINGLE_ROWS) {
                         return depths;
                     }
                 }
@@ -219,17 +219,17 @@ final class RowProbe {
         }
 
         /** One row's product by our own kernel; null if it leaves it to the library. */
-        float[] result(FewRowProducts products, int row) {
+        float[] result(SingleRowProducts products, int row) {
             source.put(0, 0, rows[row], 0, shape.depth(), halfScratch);
             products.begin();
             boolean isDone;
             if (shape.end() == ProductEnd.GATE) {
-                isDone = products.gate(source, 0, panel, met[row], target, 0, 0);
+                isDone = products.gate(source, 0, met[row], panel, target, 0, 0);
             } else {
                 if (shape.end() == ProductEnd.ADD) {
                     target.put(0, 0, met[row], 0, shape.width());
                 }
-                isDone = products.multiply(source, 0, 1, panel, target, 0, 0);
+                isDone = products.multiply(source, 0, panel, target, 0, 0);
             }
             float[] result = new float[shape.width()];
             target.getWidened(0, 0, result, shape.width());

@@ -84,11 +84,15 @@ final class Silu implements AutoCloseable {
         arguments.position(0);
     }
 
-    /** Replaces numbers by their silu. */
-    void apply(float[] numbers, int offset) {
-        view.put(0, numbers, offset, count);
+    int count() {
+        return count;
+    }
+
+    /** Replaces the first numbers of an array by their silu. */
+    void apply(float[] numbers) {
+        view.put(0, numbers, 0, count);
         OneDnn.check(dnnl_primitive_execute(primitive, stream, 3, arguments), "compute silu");
-        view.get(0, numbers, offset, count);
+        view.get(0, numbers, 0, count);
     }
 
     @Override

@@ -30,7 +30,7 @@ final class StepThread implements AutoCloseable {
     private final ModelSpec spec;
     private final Kernels kernels;
     private final MatmulThread products;
-    private final FewRowProducts fewRows;
+    private final SingleRowProducts singleRows;
     private final AttentionThread attention;
     private final Sampler sampler;
     private final float queryScale;
@@ -48,8 +48,8 @@ final class StepThread implements AutoCloseable {
         this.spec = step.spec;
         this.kernels = step.kernels;
         this.products = new MatmulThread(Math.max(MIN_TILE_ELEMENTS, step.weights.maxTileElements()));
-        this.fewRows =
-                new FewRowProducts(step.weights.maxDepth(), DecoderWeights.maxPanelWidth(), kernels, products.stream());
+        this.singleRows =
+                new SingleRowProducts(step.weights.maxDepth(), DecoderWeights.maxPanelWidth(), products.stream());
         this.attention = new AttentionThread(
                 kernels,
                 step.pool,
@@ -279,13 +279,13 @@ final class StepThread implements AutoCloseable {
             int targetRow) {
         int numChunks = chunk(step.weights.rowCounts(), numRows);
         int numTasks = numChunks * matrix.numPanels();
-        fewRows.begin();
+        singleRows.begin();
         for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
             PackedPanel panel = matrix.panel(task / numChunks);
             int column = matrix.panelStart(task / numChunks);
             int start = chunkStart[task % numChunks];
-            if (!FewRowProducts.takes(numRows, panel)
-                    || !fewRows.multiply(source, firstRow, numRows, panel, target, targetRow, column)) {
+            if (!SingleRowProducts.takes(numRows, panel)
+                    || !singleRows.multiply(source, firstRow, panel, target, targetRow, column)) {
                 int candidate = chunkCandidate[task % numChunks];
                 products.multiply(source, firstRow + start, candidate, panel, target, targetRow + start, column);
             }
@@ -297,15 +297,15 @@ final class StepThread implements AutoCloseable {
     private void gate(int numRows) {
         int numChunks = chunk(step.weights.rowCounts(), numRows);
         int numTasks = numChunks * layer.gate().numPanels();
-        fewRows.begin();
+        singleRows.begin();
         for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
             PackedPanel up = layer.up().panel(task / numChunks);
             PackedPanel gate = layer.gate().panel(task / numChunks);
             int column = layer.gate().panelStart(task / numChunks);
             int candidate = chunkCandidate[task % numChunks];
             int start = chunkStart[task % numChunks];
-            if (!FewRowProducts.takes(numRows, gate)
-                    || !fewRows.gate(step.normed, 0, numRows, up, gate, step.gated, 0, column)) {
+            if (!SingleRowProducts.takes(numRows, gate)
+                    || !singleRows.gate(step.normed, 0, up, gate, step.gated, 0, column)) {
                 products.multiply(step.normed, start, candidate, up);
                 products.multiply(step.normed, start, candidate, gate, step.gated, start, column);
             }
@@ -347,12 +347,12 @@ final class StepThread implements AutoCloseable {
         PackedMatrix matrix = step.weights.lmHead();
         int numChunks = chunk(step.weights.rowCounts(), numRows);
         int numTasks = numChunks * matrix.numPanels();
-        fewRows.begin();
+        singleRows.begin();
         for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
             PackedPanel panel = matrix.panel(task / numChunks);
             int column = matrix.panelStart(task / numChunks);
-            if (FewRowProducts.takes(numRows, panel)
-                    && fewRows.multiply(step.normed, 0, numRows, panel, step.logits, column, spec.vocabSize())) {
+            if (SingleRowProducts.takes(numRows, panel)
+                    && singleRows.multiply(step.normed, 0, panel, step.logits, column)) {
                 continue;
             }
             int candidate = chunkCandidate[task % numChunks];
@@ -399,7 +399,7 @@ final class StepThread implements AutoCloseable {
 
     @Override
     public void close() {
-        fewRows.close();
+        singleRows.close();
         products.close();
         attention.close();
     }
