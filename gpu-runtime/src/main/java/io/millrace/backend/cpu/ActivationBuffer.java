@@ -100,11 +100,6 @@ final class ActivationBuffer implements AutoCloseable {
         }
     }
 
-    /** Reads a row's first elements to the front of an array, where the format is bfloat16. */
-    void getHalves(int row, short[] target, int count) {
-        halves.get(row * width, target, 0, count);
-    }
-
     /** Writes neighbouring rows from the front of an array, where the format is bfloat16. */
     void putHalves(int firstRow, short[] source, int count) {
         putHalves(firstRow, source, 0, count);

@@ -13,7 +13,7 @@ import java.util.Random;
  */
 final class RowProbe {
     /** Of the anchor's rows, some of either kind and one that saturates. */
-    private static final int NUM_SINGLE_ROWS = 8;
+    private static final int NUM_SINGLE_ROWS = 6;
 
     private final Kernels kernels;
 
