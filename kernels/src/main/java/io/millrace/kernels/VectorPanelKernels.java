@@ -5,7 +5,7 @@ import jdk.incubator.vector.IntVector;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
 
-/** Four vectors of columns at a time: as many sums as it takes for the adders never to wait for one. */
+/** Four vectors of columns at a time, or three: as many sums as it takes for the adders hardly ever to wait for one. */
 final class VectorPanelKernels implements PanelKernels {
     private static final VectorSpecies<Float> F = VectorRows.F;
     private static final int L = VectorRows.L;
@@ -27,6 +27,10 @@ final class VectorPanelKernels implements PanelKernels {
         for (; c + 4 * L <= numColumns; c += 4 * L) {
             int at = firstByte + c * Integer.BYTES;
             multiplyFour(memory, at, pairBytes, numPairs, row, rowOffset, sums, sumsOffset + c);
+        }
+        for (; c + 3 * L <= numColumns; c += 3 * L) {
+            int at = firstByte + c * Integer.BYTES;
+            multiplyThree(memory, at, pairBytes, numPairs, row, rowOffset, sums, sumsOffset + c);
         }
         for (; c < numColumns; c += L) {
             int at = firstByte + c * Integer.BYTES;
@@ -69,6 +73,38 @@ final class VectorPanelKernels implements PanelKernels {
         sum1.add(VectorRows.NOTHING).intoArray(sums, sumsOffset + L);
         sum2.add(VectorRows.NOTHING).intoArray(sums, sumsOffset + 2 * L);
         sum3.add(VectorRows.NOTHING).intoArray(sums, sumsOffset + 3 * L);
+    }
+
+    private static void multiplyThree(
+            Object memory,
+            int firstByte,
+            int pairBytes,
+            int numPairs,
+            float[] row,
+            int rowOffset,
+            float[] sums,
+            int sumsOffset) {
+        FloatVector sum0 = FloatVector.zero(F);
+        FloatVector sum1 = FloatVector.zero(F);
+        FloatVector sum2 = FloatVector.zero(F);
+        int at = firstByte;
+        int end = rowOffset + 2 * numPairs;
+        for (int i = rowOffset; i < end; i += 2, at += pairBytes) {
+            FloatVector first = FloatVector.broadcast(F, row[i]);
+            FloatVector second = FloatVector.broadcast(F, row[i + 1]);
+            IntVector pairs0 = VectorPairs.load(memory, at);
+            IntVector pairs1 = VectorPairs.load(memory, at + VECTOR_BYTES);
+            IntVector pairs2 = VectorPairs.load(memory, at + 2 * VECTOR_BYTES);
+            sum0 = second(pairs0).fma(second, sum0);
+            sum1 = second(pairs1).fma(second, sum1);
+            sum2 = second(pairs2).fma(second, sum2);
+            sum0 = first(pairs0).fma(first, sum0);
+            sum1 = first(pairs1).fma(first, sum1);
+            sum2 = first(pairs2).fma(first, sum2);
+        }
+        sum0.add(VectorRows.NOTHING).intoArray(sums, sumsOffset);
+        sum1.add(VectorRows.NOTHING).intoArray(sums, sumsOffset + L);
+        sum2.add(VectorRows.NOTHING).intoArray(sums, sumsOffset + 2 * L);
     }
 
     private static void multiplyOne(

@@ -1,5 +1,6 @@
 package io.millrace.backend.cpu;
 
+import static org.bytedeco.dnnl.global.dnnl.dnnl_BA16a48b2a;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_binary_mul;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_eltwise_swish;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_f32;
@@ -51,13 +52,19 @@ final class MatmulShape implements AutoCloseable {
     private volatile int sumDepth;
 
     /**
-     * Panels in the layout that the library prefers.
+     * Panels in the layout that the library prefers, unless that fills up their last columns to a block and another one need not:
+     * what is filled up is read, too.
      *
      * @param resultStride elements from one row of the result to the next
      * @param hasBias whether a panel has a number for each of its columns that is added to the products
      */
     MatmulShape(int depth, int width, NumberFormat format, ProductEnd end, int resultStride, boolean hasBias) {
-        this(depth, width, format, dnnl_format_tag_any, depth, end, resultStride, hasBias);
+        this(depth, width, format, layoutTag(width, format), depth, end, resultStride, hasBias);
+    }
+
+    private static int layoutTag(int width, NumberFormat format) {
+        boolean fits = format == NumberFormat.BFLOAT16 && width % 64 != 0 && width % 48 == 0;
+        return fits ? dnnl_BA16a48b2a : dnnl_format_tag_any;
     }
 
     /**

@@ -27,7 +27,7 @@ import java.util.Random;
 /**
  * Times steps of the backend alone on random weights of the smollm2-135m shape, split into GEMM, attention, sampling and
  * the rest, beside what the machine could do at best: the same products with nothing in between, and the KV read at
- * memory bandwidth. Run its main with the test class path; arguments: scenario (decode, rollout, prefill, prompt for its first case, all), seconds
+ * memory bandwidth. Run its main with the test class path; arguments: scenario (decode, one for its first case, rollout, prefill, prompt for its first case, all), seconds
  * a case, dtype (AUTO), compute threads (0: all cores).
  */
 final class StepBench {
