@@ -161,14 +161,15 @@ final class EngineSession implements AutoCloseable {
     }
 
     /**
-     * Runs decode steps until their median time and what they allocate move by less than 3 % from window to window, or for
-     * maxSeconds: what is interpreted still is slow, and allocates what compiled code does not.
+     * Runs decode steps until their median time and what they allocate move by less than 3 % from window to window while compilers
+     * rest, or for maxSeconds: what is interpreted still is slow, and allocates what compiled code does not.
      */
     void warmUp(Workload workload, int numSequences, int contextTokens, double maxSeconds) {
         long deadline = System.nanoTime() + (long) (maxSeconds * 1e9);
         double before = Double.POSITIVE_INFINITY;
         double allocatedBefore = Double.POSITIVE_INFINITY;
         Allocation allocation = new Allocation();
+        Compilers compilers = new Compilers();
         int numStable = 0;
         int maxSteps = Math.max(64, settings.model().shape().maxPositionEmbeddings() - contextTokens);
         List<Request> requests = new java.util.ArrayList<>();
@@ -180,13 +181,14 @@ final class EngineSession implements AutoCloseable {
         while (numStable < 2 && System.nanoTime() < deadline && !engine.isIdle()) {
             Samples window = new Samples();
             allocation.begin();
+            compilers.begin();
             for (int i = 0; i < STEPS_PER_WINDOW && !engine.isIdle(); i++) {
                 window.add(timedStep());
             }
             double median = window.median();
             double allocated = allocation.end();
             boolean allocatesLess = allocated < (1 - STABLE) * allocatedBefore;
-            boolean settled = Math.abs(median - before) <= STABLE * before && !allocatesLess;
+            boolean settled = Math.abs(median - before) <= STABLE * before && !allocatesLess && compilers.haveRested();
             numStable = settled ? numStable + 1 : 0;
             before = median;
             allocatedBefore = allocated;

@@ -59,7 +59,7 @@ class MeasuringTest {
     @Test
     void warmUpEndsWhenTimesSettleOrTimeIsUp() {
         AtomicInteger runs = new AtomicInteger();
-        WarmUp.untilStable(60, () -> runs.incrementAndGet() <= 9 ? 100.0 / runs.get() : 1.0, () -> 0);
+        WarmUp.untilStable(60, () -> runs.incrementAndGet() <= 9 ? 100.0 / runs.get() : 1.0, new Compilers(() -> 0));
         assertEquals(18, runs.get()); // three windows of falling times, a first stable one and two that agree with it
         runs.set(0);
         WarmUp.untilStable(0.05, () -> {

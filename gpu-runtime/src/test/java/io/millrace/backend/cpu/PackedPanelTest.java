@@ -12,6 +12,7 @@ import org.junit.jupiter.api.Test;
 class PackedPanelTest {
     private static final int SIZE = 16;
     private static final int NUM_WARM_UPS = 2000;
+    private static final int NUM_TRIES = 5;
     private static final int NUM_FAILURES = 20000;
     private static final long MAX_BYTES_PER_FAILURE = 300; // what is described by then is 2,600
 
@@ -47,9 +48,12 @@ class PackedPanelTest {
         assumeTrue(count != null, "this C library does not count what it hands out");
         try (MatmulShape shape = new MatmulShape(SIZE, SIZE, NumberFormat.FLOAT32, ProductEnd.STORE, SIZE, true)) {
             fail(shape, NUM_WARM_UPS);
-            long before = bytesHandedOut(count);
-            fail(shape, NUM_FAILURES);
-            long perFailure = (bytesHandedOut(count) - before) / NUM_FAILURES;
+            long perFailure = Long.MAX_VALUE;
+            for (int i = 0; i < NUM_TRIES; i++) { // compilers of this JVM take memory, too, but not all the time
+                long before = bytesHandedOut(count);
+                fail(shape, NUM_FAILURES);
+                perFailure = Math.min(perFailure, (bytesHandedOut(count) - before) / NUM_FAILURES);
+            }
             assertTrue(perFailure <= MAX_BYTES_PER_FAILURE, perFailure + " bytes stay behind every failure");
         }
     }
