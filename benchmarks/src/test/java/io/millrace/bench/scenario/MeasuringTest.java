@@ -78,8 +78,8 @@ class MeasuringTest {
                     runs.incrementAndGet();
                     return 1.0;
                 },
-                () -> Math.min(runs.get(), 12)
-                        * 60_000L); // minutes of work in a window of microseconds, until the fourth
+                // Minutes of work in a window of microseconds, until the fourth.
+                new Compilers(() -> Math.min(runs.get(), 12) * 60_000L));
         assertEquals(18, runs.get()); // the two windows after it agree, and nothing was compiled in them
     }
 
