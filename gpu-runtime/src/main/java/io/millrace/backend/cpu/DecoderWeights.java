@@ -18,6 +18,12 @@ final class DecoderWeights implements AutoCloseable {
     /** Narrower, since a panel of gate goes with one of up, and threads must find enough pairs. */
     private static final int MAX_GATE_PANEL_WIDTH = 192;
 
+    /**
+     * Weights that caches cannot hold: a row by itself then waits for memory, which our own kernel reads faster. It is hardly worth
+     * its trial, half a second more until a model is open, where they stay in caches.
+     */
+    private static final long MIN_BYTES_OF_MEMORY = 32L << 20;
+
     private static final int MAX_LM_HEAD_PANEL_WIDTH = 768;
 
     private final ModelSpec spec;
@@ -57,7 +63,6 @@ final class DecoderWeights implements AutoCloseable {
         this.spec = model.spec();
         this.format = format;
         this.kernels = kernels;
-        this.shapes = new MatmulShapes(format, kernels);
         this.embedding = model.weight(Weight.EMBEDDING, 0);
         this.finalNorm = vector(model, Weight.FINAL_NORM, 0);
         this.lmHead = register(new PackedMatrix(
@@ -71,6 +76,9 @@ final class DecoderWeights implements AutoCloseable {
         for (int i = 0; i < layers.length; i++) {
             layers[i] = describeLayer(model, i);
         }
+        long numBytes = format.bytes()
+                * matrices.stream().mapToLong(PackedMatrix::numElements).sum();
+        this.shapes = new MatmulShapes(format, kernels, numBytes >= MIN_BYTES_OF_MEMORY);
     }
 
     /** Reads and packs a model with all compute threads, then waits for them. */

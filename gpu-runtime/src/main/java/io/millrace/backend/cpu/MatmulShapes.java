@@ -9,12 +9,15 @@ import java.util.StringJoiner;
 final class MatmulShapes implements AutoCloseable {
     private final NumberFormat format;
     private final RowProbe probe;
+    private final boolean multipliesSingleRows;
     private final Map<Key, MatmulShape> shapes = new LinkedHashMap<>();
 
     private record Key(int depth, int width, ProductEnd end, int resultStride, boolean hasBias) {}
 
-    MatmulShapes(NumberFormat format, Kernels kernels) {
+    /** @param multipliesSingleRows whether {@link SingleRowProducts} are worth a trial */
+    MatmulShapes(NumberFormat format, Kernels kernels, boolean multipliesSingleRows) {
         this.format = format;
+        this.multipliesSingleRows = multipliesSingleRows;
         this.probe = new RowProbe(kernels);
     }
 
@@ -23,7 +26,9 @@ final class MatmulShapes implements AutoCloseable {
         return shapes.computeIfAbsent(new Key(depth, width, end, resultStride, hasBias), key -> {
             MatmulShape shape = new MatmulShape(depth, width, format, end, resultStride, hasBias);
             shape.acceptRowCounts(probe.probe(shape));
-            shape.acceptSumDepth(probe.probeSumDepth(shape));
+            if (multipliesSingleRows) {
+                shape.acceptSumDepth(probe.probeSumDepth(shape));
+            }
             return shape;
         });
     }
@@ -44,7 +49,7 @@ final class MatmulShapes implements AutoCloseable {
     synchronized String withoutSingleRows() {
         StringJoiner all = new StringJoiner("; ");
         for (MatmulShape shape : shapes.values()) {
-            if (shape.sumDepth() == 0) {
+            if (multipliesSingleRows && shape.sumDepth() == 0) {
                 all.add(shape.toString());
             }
         }

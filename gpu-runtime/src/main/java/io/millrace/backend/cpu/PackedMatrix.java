@@ -61,6 +61,11 @@ final class PackedMatrix implements AutoCloseable {
         return Math.min(width, maxPanelWidth / PANEL_GRANULE * PANEL_GRANULE);
     }
 
+    /** Elements, whether they are packed yet or not. */
+    long numElements() {
+        return (long) depth * width;
+    }
+
     int numPanels() {
         return panels.length;
     }
