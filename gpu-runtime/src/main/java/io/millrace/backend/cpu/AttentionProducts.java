@@ -231,9 +231,7 @@ final class AttentionProducts implements AutoCloseable {
     /** Sets a row's accumulators to what stands at its place in an array. */
     void putAccumulators(int row, float[] source) {
         if (!areBegun) {
-            accumulators.put(
-                    0, new float[accumulators.capacity()]); // hardly ever: a maximum raised twice from the start
-            areBegun = true;
+            zeroAccumulators(); // hardly ever: a maximum raised twice from the start
         }
         accumulators.put(row * headDim, source, row * headDim, headDim);
     }

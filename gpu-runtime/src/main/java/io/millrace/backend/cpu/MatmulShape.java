@@ -64,6 +64,9 @@ final class MatmulShape implements AutoCloseable {
 
     private static int layoutTag(int width, NumberFormat format) {
         boolean fits = format == NumberFormat.BFLOAT16 && width % 64 != 0 && width % 48 == 0;
+        if (!OneDnn.instructionSet().equals("avx512_bf16")) {
+            return dnnl_format_tag_any; // for AMX, blocks of 48 may be none or slow
+        }
         return fits ? dnnl_BA16a48b2a : dnnl_format_tag_any;
     }
 
