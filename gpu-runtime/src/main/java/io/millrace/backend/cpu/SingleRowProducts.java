@@ -22,14 +22,23 @@ final class SingleRowProducts implements AutoCloseable {
 
     /**
      * Tasks until which the kernel gets a few only: before the JVM has compiled it, it takes a hundred times as long as the library
-     * does. In the first fifty steps of a request alone it is compiled.
+     * does. In the first sixty steps of a request alone it is compiled.
      */
-    private static final int NUM_WARM_UP_TASKS = 20_000;
+    static final int NUM_WARM_UP_TASKS = 20_000;
 
     private static final int WARM_UP_INTERVAL = 32;
 
-    private static final AtomicInteger NUM_TASKS = new AtomicInteger(); // of this JVM, until it is warm
+    /**
+     * By how many steps of a row must lead other steps before the kernel gets any task at all. The last sequence of a batch often
+     * has a step or two alone, which would take several times as long for nothing. Not so many in a row: between a draft
+     * model's steps of a row are some that take up two tokens.
+     */
+    static final int MIN_LEAD = 8;
 
+    private static final AtomicInteger NUM_TASKS_OF_JVM = new AtomicInteger();
+
+    private final AtomicInteger numTasks; // until the kernel is warm
+    private int lead; // of steps of a row over others; not below 0
     private final PanelKernels kernels = PanelKernels.fastest();
     private final dnnl_stream stream;
     private final Map<Integer, Silu> silus = new HashMap<>(); // by count
@@ -47,7 +56,17 @@ final class SingleRowProducts implements AutoCloseable {
      * @param stream of the thread's
      */
     SingleRowProducts(int maxDepth, int maxWidth, dnnl_stream stream) {
+        this(maxDepth, maxWidth, stream, NUM_TASKS_OF_JVM);
+    }
+
+    /**
+     * Warms up by itself, for tests.
+     *
+     * @param numTasks counts the tasks of steps that warm the kernel up
+     */
+    SingleRowProducts(int maxDepth, int maxWidth, dnnl_stream stream, AtomicInteger numTasks) {
         this.stream = stream;
+        this.numTasks = numTasks;
         row = new float[maxDepth];
         sums = new float[maxWidth + PairBlocks.MAX_WIDTH];
         gates = new float[maxWidth + PairBlocks.MAX_WIDTH];
@@ -55,12 +74,20 @@ final class SingleRowProducts implements AutoCloseable {
         halves = new short[Math.max(maxDepth, maxWidth)];
     }
 
+    /** Takes note of a step that begins, by its tokens. */
+    void beginStep(int numTokens) {
+        lead = numTokens == 1 ? Math.min(lead + 1, MIN_LEAD) : Math.max(lead - 1, 0);
+    }
+
     /** Whether to try a task here; what is left to the library comes out the same. */
-    static boolean takes(int numRows, PackedPanel panel) {
+    boolean takes(int numRows, PackedPanel panel) {
         if (numRows != 1 || panel.shape().sumDepth() == 0) {
             return false;
         }
-        return NUM_TASKS.get() >= NUM_WARM_UP_TASKS || NUM_TASKS.incrementAndGet() % WARM_UP_INTERVAL == 0;
+        if (numTasks.get() >= NUM_WARM_UP_TASKS) {
+            return true;
+        }
+        return lead >= MIN_LEAD && numTasks.incrementAndGet() % WARM_UP_INTERVAL == 0;
     }
 
     /** Forgets the row: from here on it is another one. */

@@ -73,6 +73,7 @@ final class StepThread implements AutoCloseable {
         timer = worker.index() == 0 ? step.timer : NO_TIMER.get();
         timer.begin();
         BatchInput input = step.input();
+        singleRows.beginStep(input.numTokens());
         copyBlocks(input);
         embed(input);
         timer.other();
@@ -284,7 +285,7 @@ final class StepThread implements AutoCloseable {
             PackedPanel panel = matrix.panel(task / numChunks);
             int column = matrix.panelStart(task / numChunks);
             int start = chunkStart[task % numChunks];
-            if (!SingleRowProducts.takes(numRows, panel)
+            if (!singleRows.takes(numRows, panel)
                     || !singleRows.multiply(source, firstRow, panel, target, targetRow, column)) {
                 int candidate = chunkCandidate[task % numChunks];
                 products.multiply(source, firstRow + start, candidate, panel, target, targetRow + start, column);
@@ -304,8 +305,7 @@ final class StepThread implements AutoCloseable {
             int column = layer.gate().panelStart(task / numChunks);
             int candidate = chunkCandidate[task % numChunks];
             int start = chunkStart[task % numChunks];
-            if (!SingleRowProducts.takes(numRows, gate)
-                    || !singleRows.gate(step.normed, 0, up, gate, step.gated, 0, column)) {
+            if (!singleRows.takes(numRows, gate) || !singleRows.gate(step.normed, 0, up, gate, step.gated, 0, column)) {
                 products.multiply(step.normed, start, candidate, up);
                 products.multiply(step.normed, start, candidate, gate, step.gated, start, column);
             }
@@ -351,8 +351,7 @@ final class StepThread implements AutoCloseable {
         for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
             PackedPanel panel = matrix.panel(task / numChunks);
             int column = matrix.panelStart(task / numChunks);
-            if (SingleRowProducts.takes(numRows, panel)
-                    && singleRows.multiply(step.normed, 0, panel, step.logits, column)) {
+            if (singleRows.takes(numRows, panel) && singleRows.multiply(step.normed, 0, panel, step.logits, column)) {
                 continue;
             }
             int candidate = chunkCandidate[task % numChunks];

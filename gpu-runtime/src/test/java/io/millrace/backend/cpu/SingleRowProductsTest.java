@@ -12,6 +12,7 @@ import io.millrace.kernels.Kernels;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Random;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
@@ -70,18 +71,52 @@ class SingleRowProductsTest {
 
     @Test
     void fewTasksAreTakenUntilTheKernelIsCompiledAndThenAll() {
-        try (Case one = new Case(64, 64, ProductEnd.STORE, false, new Random(3))) {
+        try (Case one = new Case(64, 64, ProductEnd.STORE, false, new Random(3));
+                SingleRowProducts products = one.coldProducts()) {
             assumeTrue(one.shape.sumDepth() > 0, "another arithmetic");
-            int numTaken = 0;
-            for (int i = 0; i < 20_000; i++) {
-                numTaken += SingleRowProducts.takes(1, one.panel) ? 1 : 0;
-            }
-            assertTrue(numTaken >= 625, numTaken + " tasks");
-            assertTrue(SingleRowProducts.takes(1, one.panel));
-            assertFalse(SingleRowProducts.takes(2, one.panel));
+            beginSteps(products, SingleRowProducts.MIN_LEAD, 1);
+            assertEquals(625, numTaken(products, one.panel, SingleRowProducts.NUM_WARM_UP_TASKS));
+            assertTrue(products.takes(1, one.panel));
+            assertFalse(products.takes(2, one.panel));
+            beginSteps(products, SingleRowProducts.MIN_LEAD, 64);
+            assertTrue(products.takes(1, one.panel), "warm, whatever the steps");
             one.shape.acceptSumDepth(0);
-            assertFalse(SingleRowProducts.takes(1, one.panel));
+            assertFalse(products.takes(1, one.panel));
         }
+    }
+
+    @Test
+    void warmUpWaitsUntilStepsOfARowAreMoreThanOthers() {
+        try (Case one = new Case(64, 64, ProductEnd.STORE, false, new Random(4));
+                SingleRowProducts products = one.coldProducts()) {
+            assumeTrue(one.shape.sumDepth() > 0, "another arithmetic");
+            for (int batch = 0; batch < 100; batch++) {
+                beginSteps(products, 15, 64);
+                assertEquals(0, numTaken(products, one.panel, 500), "the last layer of a prompt alone");
+                beginSteps(products, SingleRowProducts.MIN_LEAD - 1, 1);
+                assertEquals(0, numTaken(products, one.panel, 500), "the last steps of batch " + batch);
+            }
+            beginSteps(products, 1, 1);
+            assertEquals(10, numTaken(products, one.panel, 320));
+            beginSteps(products, 1, 5);
+            assertEquals(0, numTaken(products, one.panel, 320));
+            beginSteps(products, 1, 1);
+            assertEquals(10, numTaken(products, one.panel, 320));
+        }
+    }
+
+    private static void beginSteps(SingleRowProducts products, int numSteps, int numTokens) {
+        for (int i = 0; i < numSteps; i++) {
+            products.beginStep(numTokens);
+        }
+    }
+
+    private static int numTaken(SingleRowProducts products, PackedPanel panel, int numTasks) {
+        int numTaken = 0;
+        for (int i = 0; i < numTasks; i++) {
+            numTaken += products.takes(1, panel) ? 1 : 0;
+        }
+        return numTaken;
     }
 
     @Test
@@ -116,6 +151,11 @@ class SingleRowProductsTest {
             ours = new ActivationBuffer(8, stride, shape.resultFormat(), kernels);
             theirs = new ActivationBuffer(8, stride, shape.resultFormat(), kernels);
             halves = new short[Math.max(depth, stride)];
+        }
+
+        /** As in a JVM that has not multiplied single rows yet. */
+        SingleRowProducts coldProducts() {
+            return new SingleRowProducts(shape.depth(), shape.width(), thread.stream(), new AtomicInteger());
         }
 
         private PackedPanel packed(Random random) {
