@@ -11,7 +11,7 @@ import java.util.Set;
 /** Requests from submission to the last token, prefill included: the shape in which other engines report. */
 public final class ThroughputScenario implements Scenario {
     private static final int MAX_WARM_UP_SECONDS = 15;
-    private static final int FULL_MAX_WARM_UP_SECONDS = 30;
+    private static final int FULL_MAX_WARM_UP_SECONDS = 60;
 
     private final Sizes sizes;
     private final Integer rounds; // null for the default
