@@ -8,7 +8,7 @@ import java.util.StringJoiner;
 /** The panel shapes of one model, each probed once. Thread-safe. */
 final class MatmulShapes implements AutoCloseable {
     private final NumberFormat format;
-    private final RowProbe probe;
+    private final Kernels kernels;
     private final boolean multipliesSingleRows;
     private final Map<Key, MatmulShape> shapes = new LinkedHashMap<>();
 
@@ -18,16 +18,18 @@ final class MatmulShapes implements AutoCloseable {
     MatmulShapes(NumberFormat format, Kernels kernels, boolean multipliesSingleRows) {
         this.format = format;
         this.multipliesSingleRows = multipliesSingleRows;
-        this.probe = new RowProbe(kernels);
+        this.kernels = kernels;
     }
 
     /** Finds a shape, making and probing it if it is new. Compute threads only. */
     synchronized MatmulShape shape(int depth, int width, ProductEnd end, int resultStride, boolean hasBias) {
         return shapes.computeIfAbsent(new Key(depth, width, end, resultStride, hasBias), key -> {
             MatmulShape shape = new MatmulShape(depth, width, format, end, resultStride, hasBias);
-            shape.acceptRowCounts(probe.probe(shape));
-            if (multipliesSingleRows) {
-                shape.acceptSumDepth(probe.probeSumDepth(shape));
+            try (RowProbe probe = new RowProbe(shape, kernels)) {
+                shape.acceptRowCounts(probe.rowCounts());
+                if (multipliesSingleRows) {
+                    shape.acceptSumDepth(probe.sumDepth());
+                }
             }
             return shape;
         });

@@ -9,53 +9,55 @@ import java.util.Random;
 /**
  * Finds the row counts of a shape whose rows come out with the anchor's bits: the same random rows, at several places and
  * among other companions, at every candidate count against the anchor count, with what ends their products. The library's
- * own choice of kernels per row count cannot be trusted to keep a row's bits.
+ * own choice of kernels per row count cannot be trusted to keep a row's bits. Used by one compute thread.
  */
-final class RowProbe {
+final class RowProbe implements AutoCloseable {
     /** Of the anchor's rows, some of either kind and one that saturates. */
     private static final int NUM_SINGLE_ROWS = 6;
 
-    private final Kernels kernels;
+    private final MatmulShape shape;
+    private final Trial trial;
+    private final float[][] expected;
 
-    RowProbe(Kernels kernels) {
-        this.kernels = kernels;
+    /** Multiplies the anchor's rows. */
+    RowProbe(MatmulShape shape, Kernels kernels) {
+        this.shape = shape;
+        this.trial = new Trial(shape, kernels);
+        try {
+            this.expected = trial.results(RowCounts.candidateOf(RowCounts.ANCHOR), 0);
+        } catch (RuntimeException | Error e) {
+            trial.close();
+            throw e;
+        }
     }
 
-    /** Probes on the calling compute thread. */
-    RowCounts probe(MatmulShape shape) {
-        try (Trial trial = new Trial(shape, kernels)) {
-            int anchor = RowCounts.candidateOf(RowCounts.ANCHOR);
-            float[][] expected = trial.results(anchor, 0);
-            boolean[] accepted = new boolean[RowCounts.CANDIDATES.length];
-            for (int candidate = 0; candidate < accepted.length; candidate++) {
-                accepted[candidate] = true;
-                for (int shift = 0; shift < 3; shift++) {
-                    accepted[candidate] &= agree(expected, trial.results(candidate, shift), shift);
-                }
+    /** The row counts that give the anchor's bits. */
+    RowCounts rowCounts() {
+        boolean[] accepted = new boolean[RowCounts.CANDIDATES.length];
+        for (int candidate = 0; candidate < accepted.length; candidate++) {
+            accepted[candidate] = true;
+            for (int shift = 0; shift < 3; shift++) {
+                accepted[candidate] &= agree(expected, trial.results(candidate, shift), shift);
             }
-            if (!accepted[anchor]) {
-                throw new IllegalStateException(
-                        "matrix product " + shape + " gives a row other bits at another place of"
-                                + " " + RowCounts.ANCHOR
-                                + " rows: oneDNN on this CPU cannot be used reproducibly; try the other"
-                                + " --dtype, or set ONEDNN_MAX_CPU_ISA");
-            }
-            return new RowCounts(accepted);
         }
+        if (!accepted[RowCounts.candidateOf(RowCounts.ANCHOR)]) {
+            throw new IllegalStateException("matrix product " + shape + " gives a row other bits at another place of"
+                    + " " + RowCounts.ANCHOR
+                    + " rows: oneDNN on this CPU cannot be used reproducibly; try the other"
+                    + " --dtype, or set ONEDNN_MAX_CPU_ISA");
+        }
+        return new RowCounts(accepted);
     }
 
     /**
      * The depths that the library adds up at a time, so that {@link SingleRowProducts} gives a row the anchor's bits; 0 if none of
-     * those tried does, or panels lie in another layout. On the calling compute thread.
+     * those tried does, or panels lie in another layout.
      */
-    int probeSumDepth(MatmulShape shape) {
+    int sumDepth() {
         if (shape.pairBlocks() == null || shape.depth() % 2 != 0) {
             return 0;
         }
-        try (Trial trial = new Trial(shape, kernels);
-                SingleRowProducts products =
-                        new SingleRowProducts(shape.depth(), shape.width(), trial.thread.stream())) {
-            float[][] expected = trial.results(RowCounts.candidateOf(RowCounts.ANCHOR), 0);
+        try (SingleRowProducts products = new SingleRowProducts(shape.depth(), shape.width(), trial.thread.stream())) {
             for (int depths : new int[] {shape.depth(), 1024, 512, 256}) {
                 if (depths <= shape.depth()) {
                     shape.acceptSumDepth(depths);
@@ -73,6 +75,11 @@ final class RowProbe {
         } finally {
             shape.acceptSumDepth(0);
         }
+    }
+
+    @Override
+    public void close() {
+        trial.close();
     }
 
     private static boolean agree(float[][] expected, float[][] computed, int shift) {

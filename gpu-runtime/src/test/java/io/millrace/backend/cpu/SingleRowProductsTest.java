@@ -121,9 +121,10 @@ class SingleRowProductsTest {
 
     @Test
     void layoutsOfOtherNumbersHaveNoPairs() {
-        try (MatmulShape shape = new MatmulShape(64, 64, NumberFormat.FLOAT32, ProductEnd.STORE, 64, false)) {
+        try (MatmulShape shape = new MatmulShape(64, 64, NumberFormat.FLOAT32, ProductEnd.STORE, 64, false);
+                RowProbe probe = new RowProbe(shape, kernels)) {
             assertEquals(null, shape.pairBlocks());
-            assertEquals(0, new RowProbe(kernels).probeSumDepth(shape));
+            assertEquals(0, probe.sumDepth());
         }
     }
 
@@ -142,7 +143,9 @@ class SingleRowProductsTest {
         Case(int depth, int width, ProductEnd end, boolean hasBias, Random random) {
             int stride = 2 * width + 16;
             shape = new MatmulShape(depth, width, NumberFormat.BFLOAT16, end, stride, hasBias);
-            shape.acceptSumDepth(new RowProbe(kernels).probeSumDepth(shape));
+            try (RowProbe probe = new RowProbe(shape, kernels)) {
+                shape.acceptSumDepth(probe.sumDepth());
+            }
             thread = new MatmulThread(RowCounts.LARGEST * stride);
             arena.allocate(random.nextInt(1000));
             panel = packed(random);
