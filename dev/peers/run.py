@@ -2,7 +2,7 @@
 """Measures Millrace beside vLLM's CPU build, OpenVINO GenAI and llama.cpp, on the same random weights:
 
     dev/peers/setup.sh DIR          once
-    dev/peers/run.py DIR            the measurement: about 45 minutes, and nothing else may run meanwhile
+    dev/peers/run.py DIR            the measurement: about 50 minutes, and nothing else may run meanwhile
 
 One engine at a time, in alternating rounds. Every figure is appended to DIR/measured/results.jsonl when it is there, so that a
 run which was interrupted goes on where it stopped. Ends with a table and DIR/measured/peers.json (docs/benchmarks.md explains).
