@@ -1,6 +1,8 @@
 package io.millrace.backend.cpu;
 
 import static org.bytedeco.dnnl.global.dnnl.dnnl_cpu;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_cpu_isa_avx2;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_cpu_isa_avx512_core;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_cpu_isa_avx512_core_amx;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_cpu_isa_avx512_core_bf16;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_engine_create;
@@ -99,17 +101,31 @@ final class OneDnn {
     }
 
     static boolean hasBfloat16() {
-        int isa = dnnl_get_effective_cpu_isa();
-        return (isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
+        return includes(dnnl_get_effective_cpu_isa(), dnnl_cpu_isa_avx512_core_bf16);
     }
 
     /** The widest instruction set that oneDNN uses here. */
     static String instructionSet() {
-        int isa = dnnl_get_effective_cpu_isa();
-        if ((isa & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx) {
+        return instructionSet(dnnl_get_effective_cpu_isa());
+    }
+
+    /** Of the library's instruction sets those that its products differ by; integer dot products (VNNI) are of no use here. */
+    static String instructionSet(int isa) {
+        if (includes(isa, dnnl_cpu_isa_avx512_core_amx)) {
             return "amx";
         }
-        return hasBfloat16() ? "avx512_bf16" : "isa" + isa;
+        if (includes(isa, dnnl_cpu_isa_avx512_core_bf16)) {
+            return "avx512_bf16";
+        }
+        if (includes(isa, dnnl_cpu_isa_avx512_core)) {
+            return "avx512";
+        }
+        return includes(isa, dnnl_cpu_isa_avx2) ? "avx2" : "isa" + isa;
+    }
+
+    /** A set's number has a bit for each extension that belongs to it. */
+    private static boolean includes(int isa, int part) {
+        return (isa & part) == part;
     }
 
     static String version() {
