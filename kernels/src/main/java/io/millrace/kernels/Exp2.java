@@ -7,12 +7,16 @@ package io.millrace.kernels;
 final class Exp2 {
     static final float LOWEST = -127f;
     static final float HIGHEST = 127f;
-    /** How far scores may lie below the maximum, see {@link Bfloat16#SMALLEST}; powers of anything farther count as 0. */
-    static final float FARTHEST = 48f;
+    /** How far scores may lie below the maximum; powers of anything farther count as 0. */
+    static final float FARTHEST = 127f;
+    /** The same of powers that are rounded to bfloat16, see {@link Bfloat16#SMALLEST}. */
+    static final float FARTHEST_OF_FACTORS = 48f;
     /** 1.5 × 2^23: adding it rounds to an integer in the low bits of the mantissa. */
     static final float ROUNDER = 12582912f;
-    /** The same, plus the exponent bits of 1 less those of what coefficients are scaled by: of {@link #FARTHEST}, 0 is left. */
-    static final float ROUNDER_OF_FACTORS = ROUNDER + FARTHEST;
+    /** The same, plus the exponent bits of 1: of {@link #FARTHEST}, 0 is left. */
+    static final float ROUNDER_OF_POWERS = ROUNDER + FARTHEST;
+    /** The same, less the exponent bits of what coefficients are scaled by: of {@link #FARTHEST_OF_FACTORS}, 0 is left. */
+    static final float ROUNDER_OF_FACTORS = ROUNDER + FARTHEST_OF_FACTORS;
 
     // ln(2)^k / k!
     static final float C1 = 0.6931471805599453f;
@@ -38,6 +42,10 @@ final class Exp2 {
         y = y > HIGHEST ? HIGHEST : y;
         float rounded = y + ROUNDER;
         float f = y - (rounded - ROUNDER);
+        return ofFraction(f) * Float.intBitsToFloat((Float.floatToRawIntBits(rounded) + 127) << 23);
+    }
+
+    private static float ofFraction(float f) {
         float p = C7;
         p = Math.fma(p, f, C6);
         p = Math.fma(p, f, C5);
@@ -45,8 +53,19 @@ final class Exp2 {
         p = Math.fma(p, f, C3);
         p = Math.fma(p, f, C2);
         p = Math.fma(p, f, C1);
-        p = Math.fma(p, f, 1f);
-        return p * Float.intBitsToFloat((Float.floatToRawIntBits(rounded) + 127) << 23);
+        return Math.fma(p, f, 1f);
+    }
+
+    /**
+     * 2^(score - maximum), at most 2 to the {@link Kernels#SLACK}; below 2^-126 about 0. NaN stays NaN. Of the distance rather than
+     * the difference, which the vector twin limits by one instruction.
+     */
+    static float ofScore(float score, float maximum) {
+        float y = maximum - score;
+        y = y > FARTHEST ? FARTHEST : y;
+        float rounded = ROUNDER_OF_POWERS - y;
+        float f = ROUNDER_OF_POWERS - rounded - y;
+        return ofFraction(f) * Float.intBitsToFloat(Float.floatToRawIntBits(rounded) << 23);
     }
 
     /**
@@ -57,7 +76,7 @@ final class Exp2 {
     static float toBfloat16(float score, float maximum) {
         // From half a unit below, what remains is in [0, 1] and its power in [1, 2], where bfloat16 has one unit.
         float y = maximum - 0.5f - score;
-        y = y > FARTHEST ? FARTHEST : y;
+        y = y > FARTHEST_OF_FACTORS ? FARTHEST_OF_FACTORS : y;
         float rounded = ROUNDER_OF_FACTORS - y;
         float f = y - (ROUNDER_OF_FACTORS - rounded);
         float p = Math.fma(B3, f, B2);

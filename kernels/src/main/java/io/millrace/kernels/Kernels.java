@@ -19,14 +19,14 @@ public interface Kernels {
     int TILE_SIZE = 64;
 
     /**
-     * Tiles of pairs whose sums over positions are one chain, a group: tile t belongs to group t / GROUP_TILES. A chain is
+     * Tiles whose sums over positions are one chain, a group: tile t belongs to group t / GROUP_TILES. A chain is
      * long enough for the matrix library to be fast, and short enough for what a sequence begins of its own.
      */
     int GROUP_TILES = 4;
 
     /**
-     * How far base-2 scores may exceed what powers are relative to, before that is raised: bfloat16 holds 2^32 as well as 1,
-     * and sums of a million such are far from float32's greatest number.
+     * How far base-2 scores may exceed what powers are relative to, before that is raised: both number formats hold 2^32 as
+     * well as 1, and sums of a million such are far from float32's greatest number.
      */
     float SLACK = 32;
 
@@ -68,8 +68,7 @@ public interface Kernels {
      * numRows) and positions p of numBlocks blocks. Each is one chain of multiply-adds over d ascending, from 0.
      *
      * @param queries [rows][headDim]
-     * @param keys block b's key element d of slot s stands at blockOffsets[b] + d × keyStride + s
-     * @param blockOffsets [numBlocks]
+     * @param keys block b's key element d of slot s stands at keyOffsets[b] + d × BLOCK_SIZE + s
      */
     void scores(
             float[] queries,
@@ -77,8 +76,7 @@ public interface Kernels {
             int numRows,
             int headDim,
             float[] keys,
-            int[] blockOffsets,
-            int keyStride,
+            int[] keyOffsets,
             int numBlocks,
             float[] scores);
 
@@ -101,25 +99,18 @@ public interface Kernels {
             float[] scores);
 
     /**
-     * Folds the rows' tiles of base-2 scores into their online softmax (Milakov and Gimelshein): raises each row's maximum,
-     * replaces its first counts[r] scores by 2^(score - maximum), the rest of its tile by 0, and adds them to the row's 16
-     * lanes of sums.
+     * Folds the rows' tiles of base-2 scores into their online softmax (Milakov and Gimelshein): replaces each row's first
+     * counts[r] scores by 2^(score - maximum), the rest of its tile by 0, and adds them to the row's 16 lanes of sums. Maxima are
+     * raised only where a score exceeds them by more than {@link #SLACK} (then to the tile's largest score), so that nearly
+     * always nothing shrinks after the first tile (Dao et al. do so in FlashAttention-4).
      *
+     * @param scores row r's tile stands at scoresOffset + (r - firstRow) × scoresStride
      * @param maxima [rows], negative infinity before the first tile
      * @param sums [rows][LANES]
      * @param factors [rows], receives what the accumulations under the old maxima shrink by
+     * @param toBfloat16 whether powers are rounded to bfloat16 before they are added, those below {@link Bfloat16#SMALLEST} to 0
      */
     void foldScores(
-            float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors);
-
-    /**
-     * The same with powers rounded to bfloat16, those below {@link Bfloat16#SMALLEST} to 0; the sums are of rounded ones.
-     * Maxima are raised only where a score exceeds them by more than {@link #SLACK} (then to the tile's largest score), so
-     * that nearly always nothing shrinks after the first tile (Dao et al. do so in FlashAttention-4).
-     *
-     * @param scores row r's tile stands at scoresOffset + (r - firstRow) × scoresStride
-     */
-    void foldScoresToBfloat16(
             float[] scores,
             int scoresOffset,
             int scoresStride,
@@ -128,7 +119,8 @@ public interface Kernels {
             int[] counts,
             float[] maxima,
             float[] sums,
-            float[] factors);
+            float[] factors,
+            boolean toBfloat16);
 
     /**
      * The same for one or several tiles that all rows see in full, one after the other.
@@ -136,8 +128,15 @@ public interface Kernels {
      * @param scores row r's tiles stand at (r - firstRow) × numTiles × TILE_SIZE
      * @param factors [tiles][rows]
      */
-    void foldTilesToBfloat16(
-            float[] scores, int numTiles, int firstRow, int numRows, float[] maxima, float[] sums, float[][] factors);
+    void foldTiles(
+            float[] scores,
+            int numTiles,
+            int firstRow,
+            int numRows,
+            float[] maxima,
+            float[] sums,
+            float[][] factors,
+            boolean toBfloat16);
 
     /** Upper halves of numbers that are bfloat16 numbers already; a multiple of {@value #LANES}. */
     void narrow(float[] source, int sourceOffset, short[] target, int targetOffset, int count);
@@ -146,34 +145,30 @@ public interface Kernels {
     float sumLanes(float[] sums, int row);
 
     /**
-     * accumulators[r][d] = accumulators[r][d] × factors[r] + Σ weights[r][p] × values[p][d], one chain of multiply-adds
-     * over p ascending from 0 to counts[r]; positions at or beyond counts[r] are not touched.
+     * openSums[r][d] += Σ weights[r][p] × values[p][d]: the chain of multiply-adds goes on over p ascending from 0 to counts[r];
+     * positions at or beyond counts[r] are not touched.
      *
      * @param weights [rows][TILE_SIZE]
      * @param counts [rows], not descending within the rows given
-     * @param values position p = 16 b + s stands at blockOffsets[b] + s × headDim
-     * @param accumulators [rows][headDim]
+     * @param values element d of slot s of block b stands at valueOffsets[b] + s × headDim + d
+     * @param openSums [rows][headDim], 0 where a chain begins
      */
     void accumulate(
             float[] weights,
             int firstRow,
             int numRows,
             int[] counts,
-            float[] factors,
             int headDim,
             float[] values,
-            int[] blockOffsets,
-            float[] accumulators);
+            int[] valueOffsets,
+            float[] openSums);
 
     /**
-     * The same over pairs of bfloat16 values, without factors: the chain of openSums[r][d] goes on over the pairs of positions
-     * up to counts[r], of each pair the odd position first; positions at or beyond counts[r] are not touched.
+     * The same over pairs of bfloat16 values, of each pair the odd position first.
      *
-     * @param weights [rows][TILE_SIZE], bfloat16 numbers
-     * @param counts [rows], not descending within the rows given
+     * @param weights bfloat16 numbers
      * @param values element d of slots s and s + 1 (s even, in the low half) of block b stand together at valueOffsets[b] +
      *     s / 2 × headDim + d
-     * @param openSums [rows][headDim], 0 where a chain begins
      */
     void accumulate(
             float[] weights,

@@ -109,16 +109,15 @@ public final class ScalarKernels implements Kernels {
             int numRows,
             int headDim,
             float[] keys,
-            int[] blockOffsets,
-            int keyStride,
+            int[] keyOffsets,
             int numBlocks,
             float[] scores) {
         for (int r = firstRow; r < firstRow + numRows; r++) {
             for (int p = 0; p < numBlocks * BLOCK_SIZE; p++) {
-                int key = blockOffsets[p / BLOCK_SIZE] + p % BLOCK_SIZE;
+                int key = keyOffsets[p / BLOCK_SIZE] + p % BLOCK_SIZE;
                 float sum = 0;
                 for (int d = 0; d < headDim; d++) {
-                    sum = Math.fma(queries[r * headDim + d], keys[key + d * keyStride], sum);
+                    sum = Math.fma(queries[r * headDim + d], keys[key + d * BLOCK_SIZE], sum);
                 }
                 scores[r * TILE_SIZE + p] = sum;
             }
@@ -151,18 +150,6 @@ public final class ScalarKernels implements Kernels {
 
     @Override
     public void foldScores(
-            float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
-        for (int r = firstRow; r < firstRow + numRows; r++) {
-            factors[r] = raiseMaximum(scores, r * TILE_SIZE, r, counts[r], 0f, maxima);
-            for (int p = r * TILE_SIZE; p < (r + 1) * TILE_SIZE; p++) {
-                scores[p] = p - r * TILE_SIZE < counts[r] ? Exp2.of(scores[p] - maxima[r]) : 0f;
-            }
-            addToLanes(scores, r * TILE_SIZE, r, factors[r], sums);
-        }
-    }
-
-    @Override
-    public void foldScoresToBfloat16(
             float[] scores,
             int scoresOffset,
             int scoresStride,
@@ -171,30 +158,46 @@ public final class ScalarKernels implements Kernels {
             int[] counts,
             float[] maxima,
             float[] sums,
-            float[] factors) {
+            float[] factors,
+            boolean toBfloat16) {
         for (int i = 0; i < numRows; i++) {
             int r = firstRow + i;
-            foldRowToBfloat16(scores, scoresOffset + i * scoresStride, r, counts[r], maxima, sums, factors);
+            foldRow(scores, scoresOffset + i * scoresStride, r, counts[r], maxima, sums, factors, toBfloat16);
         }
     }
 
     @Override
-    public void foldTilesToBfloat16(
-            float[] scores, int numTiles, int firstRow, int numRows, float[] maxima, float[] sums, float[][] factors) {
+    public void foldTiles(
+            float[] scores,
+            int numTiles,
+            int firstRow,
+            int numRows,
+            float[] maxima,
+            float[] sums,
+            float[][] factors,
+            boolean toBfloat16) {
         for (int t = 0; t < numTiles; t++) {
             for (int i = 0; i < numRows; i++) {
                 int at = (i * numTiles + t) * TILE_SIZE;
-                foldRowToBfloat16(scores, at, firstRow + i, TILE_SIZE, maxima, sums, factors[t]);
+                foldRow(scores, at, firstRow + i, TILE_SIZE, maxima, sums, factors[t], toBfloat16);
             }
         }
     }
 
-    private static void foldRowToBfloat16(
-            float[] scores, int at, int row, int count, float[] maxima, float[] sums, float[] factors) {
-        factors[row] = raiseMaximum(scores, at, row, count, SLACK, maxima);
-        for (int p = 0; p < TILE_SIZE; p++) {
-            scores[at + p] = p < count ? Exp2.toBfloat16(scores[at + p], maxima[row]) : 0f;
+    private static void foldRow(
+            float[] scores,
+            int at,
+            int row,
+            int count,
+            float[] maxima,
+            float[] sums,
+            float[] factors,
+            boolean toBfloat16) {
+        factors[row] = raiseMaximum(scores, at, row, count, maxima);
+        for (int p = at; p < at + count; p++) {
+            scores[p] = toBfloat16 ? Exp2.toBfloat16(scores[p], maxima[row]) : Exp2.ofScore(scores[p], maxima[row]);
         }
+        Arrays.fill(scores, at + count, at + TILE_SIZE, 0f);
         addToLanes(scores, at, row, factors[row], sums);
     }
 
@@ -206,13 +209,13 @@ public final class ScalarKernels implements Kernels {
     }
 
     /** What the accumulations under the old maximum shrink by. */
-    private static float raiseMaximum(float[] scores, int at, int row, int count, float slack, float[] maxima) {
+    private static float raiseMaximum(float[] scores, int at, int row, int count, float[] maxima) {
         float oldMaximum = maxima[row];
         float maximum = Float.NEGATIVE_INFINITY;
         for (int p = at; p < at + count; p++) {
             maximum = scores[p] > maximum ? scores[p] : maximum;
         }
-        if (!(maximum > oldMaximum + slack)) {
+        if (!(maximum > oldMaximum + SLACK)) {
             return 1f;
         }
         maxima[row] = maximum;
@@ -246,19 +249,18 @@ public final class ScalarKernels implements Kernels {
             int firstRow,
             int numRows,
             int[] counts,
-            float[] factors,
             int headDim,
             float[] values,
-            int[] blockOffsets,
-            float[] accumulators) {
+            int[] valueOffsets,
+            float[] openSums) {
         for (int r = firstRow; r < firstRow + numRows; r++) {
             for (int d = 0; d < headDim; d++) {
-                float sum = accumulators[r * headDim + d] * factors[r];
+                float sum = openSums[r * headDim + d];
                 for (int p = 0; p < counts[r]; p++) {
-                    float value = values[blockOffsets[p / BLOCK_SIZE] + p % BLOCK_SIZE * headDim + d];
+                    float value = values[valueOffsets[p / BLOCK_SIZE] + p % BLOCK_SIZE * headDim + d];
                     sum = Math.fma(weights[r * TILE_SIZE + p], value, sum);
                 }
-                accumulators[r * headDim + d] = sum;
+                openSums[r * headDim + d] = sum;
             }
         }
     }

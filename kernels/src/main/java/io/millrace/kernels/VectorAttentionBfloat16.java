@@ -31,11 +31,6 @@ final class VectorAttentionBfloat16 {
         return pairs.and(HIGH_HALF).reinterpretAsFloats();
     }
 
-    /** How many of the rows left go together: threes, then twos. */
-    private static int group(int rowsLeft) {
-        return rowsLeft == 3 || rowsLeft > 4 ? 3 : Math.min(2, rowsLeft);
-    }
-
     /** All rows against all blocks of the tile; positions go in groups of four vectors. */
     static void scores(
             float[] queries,
@@ -50,15 +45,15 @@ final class VectorAttentionBfloat16 {
         int end = firstRow + numRows;
         int group;
         for (int row = firstRow; row < end; row += group) {
-            group = group(end - row);
+            group = VectorRows.group(end - row);
             int q = row * headDim;
             int out = row * TILE_SIZE;
             int v = 0;
             for (; v + 4 <= numVectors; v += 4) {
-                int k0 = keyOffset(keyOffsets, v);
-                int k1 = keyOffset(keyOffsets, v + 1);
-                int k2 = keyOffset(keyOffsets, v + 2);
-                int k3 = keyOffset(keyOffsets, v + 3);
+                int k0 = VectorRows.keyOffset(keyOffsets, v);
+                int k1 = VectorRows.keyOffset(keyOffsets, v + 1);
+                int k2 = VectorRows.keyOffset(keyOffsets, v + 2);
+                int k3 = VectorRows.keyOffset(keyOffsets, v + 3);
                 int o = out + v * L;
                 switch (group) {
                     case 3 -> scores3(keys, k0, k1, k2, k3, queries, q, headDim, scores, o);
@@ -67,14 +62,10 @@ final class VectorAttentionBfloat16 {
                 }
             }
             for (; v < numVectors; v++) {
-                scoresOneVector(keys, keyOffset(keyOffsets, v), queries, q, headDim, group, scores, out + v * L);
+                scoresOneVector(
+                        keys, VectorRows.keyOffset(keyOffsets, v), queries, q, headDim, group, scores, out + v * L);
             }
         }
-    }
-
-    private static int keyOffset(int[] keyOffsets, int vector) {
-        int position = vector * L;
-        return keyOffsets[position / BLOCK_SIZE] + position % BLOCK_SIZE;
     }
 
     /** One vector of positions, up to three rows: the end of a tile that is not full. */
@@ -291,7 +282,7 @@ final class VectorAttentionBfloat16 {
         int end = firstRow + numRows;
         int group;
         for (int row = firstRow; row < end; row += group) {
-            group = group(end - row);
+            group = VectorRows.group(end - row);
             int common = counts[row] / 2;
             int w = row * TILE_SIZE;
             int a = row * headDim;

@@ -18,6 +18,7 @@ final class VectorFolds {
     private static final float[] KEPT_THEN_NOT = keptThenNot();
 
     private static final int FARTHEST_BITS = Float.floatToRawIntBits(Exp2.FARTHEST);
+    private static final int FARTHEST_BITS_OF_FACTORS = Float.floatToRawIntBits(Exp2.FARTHEST_OF_FACTORS);
     private static final int INFINITY_BITS = 0x7f800000;
     private static final float NEGATIVE_NAN = Float.intBitsToFloat(0xffc00000);
 
@@ -34,21 +35,6 @@ final class VectorFolds {
      * Where no score exceeds the maximum, and that is most tiles but the first, nothing is reduced across lanes.
      */
     static void foldScores(
-            float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
-        int end = firstRow + numRows;
-        for (int row = firstRow; row < end; row++) {
-            factors[row] = raiseMaximum(scores, row * Kernels.TILE_SIZE, row, counts[row], 0f, maxima);
-        }
-        for (int row = firstRow; row < end; row++) {
-            exponentials(scores, row * Kernels.TILE_SIZE, maxima[row]);
-        }
-        for (int row = firstRow; row < end; row++) {
-            addToLanes(scores, row * Kernels.TILE_SIZE, row, factors[row], sums);
-        }
-    }
-
-    /** In passes like {@link #foldScores}. */
-    static void foldScoresToBfloat16(
             float[] scores,
             int scoresOffset,
             int scoresStride,
@@ -57,13 +43,14 @@ final class VectorFolds {
             int[] counts,
             float[] maxima,
             float[] sums,
-            float[] factors) {
+            float[] factors,
+            boolean toBfloat16) {
         int end = firstRow + numRows;
         for (int row = firstRow, at = scoresOffset; row < end; row++, at += scoresStride) {
-            factors[row] = raiseMaximum(scores, at, row, counts[row], Kernels.SLACK, maxima);
+            factors[row] = raiseMaximum(scores, at, row, counts[row], maxima);
         }
         for (int row = firstRow, at = scoresOffset; row < end; row++, at += scoresStride) {
-            exponentialsToBfloat16(scores, at, Kernels.TILE_SIZE, maxima[row]);
+            exponentials(scores, at, Kernels.TILE_SIZE, maxima[row], toBfloat16);
         }
         for (int row = firstRow, at = scoresOffset; row < end; row++, at += scoresStride) {
             addToLanes(scores, at, row, factors[row], sums);
@@ -74,21 +61,28 @@ final class VectorFolds {
      * In passes over runs of rows whose maximum stays the same from the first of the tiles on, and that is nearly all of them;
      * any other row tile by tile.
      */
-    static void foldTilesToBfloat16(
-            float[] scores, int numTiles, int firstRow, int numRows, float[] maxima, float[] sums, float[][] factors) {
+    static void foldTiles(
+            float[] scores,
+            int numTiles,
+            int firstRow,
+            int numRows,
+            float[] maxima,
+            float[] sums,
+            float[][] factors,
+            boolean toBfloat16) {
         int width = numTiles * Kernels.TILE_SIZE;
         int end = firstRow + numRows;
         int start = firstRow;
         for (int row = firstRow; row < end; row++) {
             int at = (row - firstRow) * width;
-            factors[0][row] = raiseMaximum(scores, at, row, Kernels.TILE_SIZE, Kernels.SLACK, maxima);
+            factors[0][row] = raiseMaximum(scores, at, row, Kernels.TILE_SIZE, maxima);
             if (isRaisedLater(scores, at, numTiles, maxima[row] + Kernels.SLACK)) {
-                foldRun(scores, (start - firstRow) * width, numTiles, start, row, maxima, sums, factors);
-                foldByTile(scores, at, numTiles, row, maxima, sums, factors);
+                foldRun(scores, (start - firstRow) * width, numTiles, start, row, maxima, sums, factors, toBfloat16);
+                foldByTile(scores, at, numTiles, row, maxima, sums, factors, toBfloat16);
                 start = row + 1;
             }
         }
-        foldRun(scores, (start - firstRow) * width, numTiles, start, end, maxima, sums, factors);
+        foldRun(scores, (start - firstRow) * width, numTiles, start, end, maxima, sums, factors, toBfloat16);
     }
 
     private static boolean isRaisedLater(float[] scores, int offset, int numTiles, float bound) {
@@ -108,10 +102,11 @@ final class VectorFolds {
             int end,
             float[] maxima,
             float[] sums,
-            float[][] factors) {
+            float[][] factors,
+            boolean toBfloat16) {
         int width = numTiles * Kernels.TILE_SIZE;
         for (int row = firstRow, at = offset; row < end; row++, at += width) {
-            exponentialsToBfloat16(scores, at, width, maxima[row]);
+            exponentials(scores, at, width, maxima[row], toBfloat16);
         }
         for (int row = firstRow, at = offset; row < end; row++, at += width) {
             addToLanes(scores, at, row, factors[0][row], sums);
@@ -127,28 +122,35 @@ final class VectorFolds {
 
     /** One row, the first of whose tiles has raised the maximum already. */
     private static void foldByTile(
-            float[] scores, int offset, int numTiles, int row, float[] maxima, float[] sums, float[][] factors) {
+            float[] scores,
+            int offset,
+            int numTiles,
+            int row,
+            float[] maxima,
+            float[] sums,
+            float[][] factors,
+            boolean toBfloat16) {
         for (int t = 0; t < numTiles; t++) {
             int at = offset + t * Kernels.TILE_SIZE;
             if (t > 0) {
-                factors[t][row] = raiseMaximum(scores, at, row, Kernels.TILE_SIZE, Kernels.SLACK, maxima);
+                factors[t][row] = raiseMaximum(scores, at, row, Kernels.TILE_SIZE, maxima);
             }
-            exponentialsToBfloat16(scores, at, Kernels.TILE_SIZE, maxima[row]);
+            exponentials(scores, at, Kernels.TILE_SIZE, maxima[row], toBfloat16);
             addToLanes(scores, at, row, factors[t][row], sums);
         }
     }
 
-    private static float raiseMaximum(float[] scores, int offset, int row, int count, float slack, float[] maxima) {
+    private static float raiseMaximum(float[] scores, int offset, int row, int count, float[] maxima) {
         if (count < Kernels.TILE_SIZE) {
             blank(scores, offset, count);
         }
         float oldMaximum = maxima[row];
-        if (!mayExceed(scores, offset, oldMaximum + slack)) {
+        if (!mayExceed(scores, offset, oldMaximum + Kernels.SLACK)) {
             return 1f;
         }
         int bits = highestBits(scores, offset);
         float maximum = bits < INFINITY_BITS ? Float.intBitsToFloat(bits) : highestOfNumbers(scores, offset);
-        if (!(maximum > oldMaximum + slack)) {
+        if (!(maximum > oldMaximum + Kernels.SLACK)) {
             return 1f;
         }
         maxima[row] = maximum;
@@ -233,14 +235,28 @@ final class VectorFolds {
         return s0.min(s1).min(s2.min(s3)).reduceLanes(VectorOperators.MIN);
     }
 
-    /** {@link Exp2#of}. One exponential in the loop's body: four side by side box their vectors. */
-    private static void exponentials(float[] scores, int offset, float maximum) {
-        for (int p = offset; p < offset + Kernels.TILE_SIZE; p += L) {
-            FloatVector x = FloatVector.fromArray(F, scores, p).sub(maximum);
-            FloatVector y = x.blend(Exp2.LOWEST, x.compare(VectorOperators.LT, Exp2.LOWEST));
-            y = y.blend(Exp2.HIGHEST, y.compare(VectorOperators.GT, Exp2.HIGHEST));
-            FloatVector rounded = y.add(Exp2.ROUNDER);
-            FloatVector f = y.sub(rounded.sub(Exp2.ROUNDER));
+    private static void exponentials(float[] scores, int offset, int count, float maximum, boolean toBfloat16) {
+        if (toBfloat16) {
+            exponentialsToBfloat16(scores, offset, count, maximum);
+        } else {
+            exponentials(scores, offset, count, maximum);
+        }
+    }
+
+    /**
+     * {@link Exp2#ofScore}; scores that are no numbers have their sign bit set. The minimum by way of integers is a single
+     * instruction: negative floats are negative integers, so they stay, and so do such that are no numbers. One exponential in
+     * the loop's body: four side by side box their vectors.
+     */
+    private static void exponentials(float[] scores, int offset, int count, float maximum) {
+        for (int p = offset; p < offset + count; p += L) {
+            FloatVector distance = FloatVector.broadcast(F, maximum).sub(FloatVector.fromArray(F, scores, p));
+            FloatVector y = distance.reinterpretAsInts()
+                    .lanewise(VectorOperators.MIN, FARTHEST_BITS)
+                    .reinterpretAsFloats();
+            FloatVector rounder = FloatVector.broadcast(F, Exp2.ROUNDER_OF_POWERS);
+            FloatVector rounded = rounder.sub(y);
+            FloatVector f = rounder.sub(rounded).sub(y);
             FloatVector e = FloatVector.broadcast(F, Exp2.C7);
             e = e.fma(f, FloatVector.broadcast(F, Exp2.C6));
             e = e.fma(f, FloatVector.broadcast(F, Exp2.C5));
@@ -249,20 +265,17 @@ final class VectorFolds {
             e = e.fma(f, FloatVector.broadcast(F, Exp2.C2));
             e = e.fma(f, FloatVector.broadcast(F, Exp2.C1));
             e = e.fma(f, FloatVector.broadcast(F, 1f));
-            IntVector power = rounded.reinterpretAsInts().add(127).lanewise(VectorOperators.LSHL, 23);
+            IntVector power = rounded.reinterpretAsInts().lanewise(VectorOperators.LSHL, 23);
             e.mul(power.reinterpretAsFloats()).intoArray(scores, p);
         }
     }
 
-    /**
-     * {@link Exp2#toBfloat16}; scores that are no numbers have their sign bit set. The minimum by way of integers is a single
-     * instruction: negative floats are negative integers, so they stay, and so do such that are no numbers.
-     */
+    /** {@link Exp2#toBfloat16}, with the same said of it. */
     private static void exponentialsToBfloat16(float[] scores, int offset, int count, float maximum) {
         for (int p = offset; p < offset + count; p += L) {
             FloatVector distance = FloatVector.broadcast(F, maximum - 0.5f).sub(FloatVector.fromArray(F, scores, p));
             FloatVector y = distance.reinterpretAsInts()
-                    .lanewise(VectorOperators.MIN, FARTHEST_BITS)
+                    .lanewise(VectorOperators.MIN, FARTHEST_BITS_OF_FACTORS)
                     .reinterpretAsFloats();
             FloatVector rounder = FloatVector.broadcast(F, Exp2.ROUNDER_OF_FACTORS);
             FloatVector rounded = rounder.sub(y);

@@ -65,12 +65,10 @@ final class VectorKernels implements Kernels {
             int numRows,
             int headDim,
             float[] keys,
-            int[] blockOffsets,
-            int keyStride,
+            int[] keyOffsets,
             int numBlocks,
             float[] scores) {
-        VectorAttentionFloat.scores(
-                queries, firstRow, numRows, headDim, keys, blockOffsets, keyStride, numBlocks, scores);
+        VectorAttentionFloat.scores(queries, firstRow, numRows, headDim, keys, keyOffsets, numBlocks, scores);
     }
 
     @Override
@@ -88,12 +86,6 @@ final class VectorKernels implements Kernels {
 
     @Override
     public void foldScores(
-            float[] scores, int firstRow, int numRows, int[] counts, float[] maxima, float[] sums, float[] factors) {
-        VectorFolds.foldScores(scores, firstRow, numRows, counts, maxima, sums, factors);
-    }
-
-    @Override
-    public void foldScoresToBfloat16(
             float[] scores,
             int scoresOffset,
             int scoresStride,
@@ -102,15 +94,23 @@ final class VectorKernels implements Kernels {
             int[] counts,
             float[] maxima,
             float[] sums,
-            float[] factors) {
-        VectorFolds.foldScoresToBfloat16(
-                scores, scoresOffset, scoresStride, firstRow, numRows, counts, maxima, sums, factors);
+            float[] factors,
+            boolean toBfloat16) {
+        VectorFolds.foldScores(
+                scores, scoresOffset, scoresStride, firstRow, numRows, counts, maxima, sums, factors, toBfloat16);
     }
 
     @Override
-    public void foldTilesToBfloat16(
-            float[] scores, int numTiles, int firstRow, int numRows, float[] maxima, float[] sums, float[][] factors) {
-        VectorFolds.foldTilesToBfloat16(scores, numTiles, firstRow, numRows, maxima, sums, factors);
+    public void foldTiles(
+            float[] scores,
+            int numTiles,
+            int firstRow,
+            int numRows,
+            float[] maxima,
+            float[] sums,
+            float[][] factors,
+            boolean toBfloat16) {
+        VectorFolds.foldTiles(scores, numTiles, firstRow, numRows, maxima, sums, factors, toBfloat16);
     }
 
     @Override
@@ -129,17 +129,15 @@ final class VectorKernels implements Kernels {
             int firstRow,
             int numRows,
             int[] counts,
-            float[] factors,
             int headDim,
             float[] values,
-            int[] blockOffsets,
-            float[] accumulators) {
+            int[] valueOffsets,
+            float[] openSums) {
         if (headDim % LANES != 0) {
-            scalar.accumulate(weights, firstRow, numRows, counts, factors, headDim, values, blockOffsets, accumulators);
+            scalar.accumulate(weights, firstRow, numRows, counts, headDim, values, valueOffsets, openSums);
             return;
         }
-        VectorAttentionFloat.accumulate(
-                weights, firstRow, numRows, counts, factors, headDim, values, blockOffsets, accumulators);
+        VectorAttentionFloat.accumulate(weights, firstRow, numRows, counts, headDim, values, valueOffsets, openSums);
     }
 
     @Override

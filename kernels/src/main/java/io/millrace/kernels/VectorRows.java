@@ -33,6 +33,17 @@ final class VectorRows {
      */
     static final float NOTHING = -0f;
 
+    /** How many of the rows left attention's products take together: threes, then twos. */
+    static int group(int rowsLeft) {
+        return rowsLeft == 3 || rowsLeft > 4 ? 3 : Math.min(2, rowsLeft);
+    }
+
+    /** Where a vector of a tile's positions stands in its blocks of keys. */
+    static int keyOffset(int[] keyOffsets, int vector) {
+        int position = vector * L;
+        return keyOffsets[position / Kernels.BLOCK_SIZE] + position % Kernels.BLOCK_SIZE;
+    }
+
     static void rmsNorm(
             float[] x, int xOffset, float[] weight, float eps, float[] out, int outOffset, int count, float[] lanes) {
         float factor = normFactor(x, xOffset, eps, count, lanes);

@@ -19,6 +19,8 @@ class KernelTwinsTest {
         Float.intBitsToFloat(0xffc00000)
     };
 
+    private static final boolean[] BOTH = {false, true};
+
     private final Kernels vector = KernelChoice.best().kernels();
     private final Kernels scalar = new ScalarKernels();
 
@@ -37,6 +39,28 @@ class KernelTwinsTest {
         assertEquals(0f, Exp2.of(Float.NEGATIVE_INFINITY));
         assertEquals(1f, Exp2.of(0f));
         assertTrue(Float.isNaN(Exp2.of(Float.NaN)));
+    }
+
+    /** Over all scores that do not raise the maximum, and as far below it as a float32 number reaches. */
+    @Test
+    void powersOfScoresAreCloseToTheTrueValue() {
+        for (float maximum : new float[] {0, 3.3f, -77.1f, 1000.7f}) {
+            for (float distance = 140; distance >= -Kernels.SLACK; distance -= 0.00737f) {
+                float score = maximum - distance;
+                double expected = Math.pow(2, score - maximum);
+                float power = Exp2.ofScore(score, maximum);
+                if (distance > 126.51) {
+                    assertEquals(0f, power, "2^-" + distance);
+                } else if (distance < 125.9) {
+                    assertEquals(1, power / expected, 2e-7, "2^-" + distance);
+                }
+            }
+        }
+        assertEquals(1f, Exp2.ofScore(-3.7f, -3.7f));
+        assertEquals(0f, Exp2.ofScore(Float.NEGATIVE_INFINITY, 0));
+        assertEquals(0f, Exp2.ofScore(-Float.MAX_VALUE, Float.MAX_VALUE));
+        assertTrue(Float.isNaN(Exp2.ofScore(Float.NaN, 0)));
+        assertTrue(Float.isNaN(Exp2.ofScore(Float.POSITIVE_INFINITY, Float.POSITIVE_INFINITY)));
     }
 
     /** Half a unit of bfloat16 where that is most, and what the polynomial adds. Over all scores that do not raise the maximum. */
@@ -190,7 +214,7 @@ class KernelTwinsTest {
                 float[] weights = scores.clone();
                 float[] maxima = {before};
                 float[] sums = new float[Kernels.LANES];
-                kernels.foldScoresToBfloat16(weights, 0, 64, 0, 1, new int[] {60}, maxima, sums, new float[1]);
+                kernels.foldScores(weights, 0, 64, 0, 1, new int[] {60}, maxima, sums, new float[1], true);
                 float maximum = before < -Kernels.SLACK ? 0 : before;
                 assertEquals(maximum, maxima[0], 0f);
                 for (int p = 0; p < weights.length; p++) {
@@ -208,12 +232,15 @@ class KernelTwinsTest {
     void aScoreThatIsNoNumberIsNotForgotten() {
         for (Kernels kernels : new Kernels[] {scalar, vector}) {
             for (float bad : new float[] {Float.NaN, -Float.NaN, Float.POSITIVE_INFINITY}) {
-                float[] scores = new float[Kernels.TILE_SIZE];
-                scores[7] = bad;
-                float[] sums = new float[Kernels.LANES];
-                kernels.foldScoresToBfloat16(scores, 0, 64, 0, 1, new int[] {64}, new float[] {1}, sums, new float[1]);
-                assertTrue(Float.isNaN(scores[7]), kernels.name() + " makes " + bad + " " + scores[7]);
-                assertTrue(Float.isNaN(kernels.sumLanes(sums, 0)));
+                for (boolean toBfloat16 : BOTH) {
+                    float[] scores = new float[Kernels.TILE_SIZE];
+                    scores[7] = bad;
+                    float[] maxima = {1};
+                    float[] sums = new float[Kernels.LANES];
+                    kernels.foldScores(scores, 0, 64, 0, 1, new int[] {64}, maxima, sums, new float[1], toBfloat16);
+                    assertTrue(Float.isNaN(scores[7]), kernels.name() + " makes " + bad + " " + scores[7]);
+                    assertTrue(Float.isNaN(kernels.sumLanes(sums, 0)));
+                }
             }
         }
     }
@@ -271,12 +298,17 @@ class KernelTwinsTest {
         }
         int[] counts = {64, 64, 1, 17, 40, 63, 64};
         for (Kernels kernels : new Kernels[] {scalar, vector}) {
-            float[][] ofApart = foldTwoOn(kernels, apart.clone(), 7, stride, rows, counts);
-            float[][] ofTogether =
-                    foldTwoOn(kernels, together.clone(), 2 * Kernels.TILE_SIZE, Kernels.TILE_SIZE, rows, counts);
-            for (int i = 1; i < ofApart.length; i++) {
-                assertSameBits(ofTogether[i], ofApart[i]);
+            for (boolean toBfloat16 : BOTH) {
+                float[][] apartFolded = foldTwoOn(kernels, apart.clone(), 7, stride, rows, counts, toBfloat16);
+                float[][] folded = foldTwoOn(
+                        kernels, together.clone(), 2 * Kernels.TILE_SIZE, Kernels.TILE_SIZE, rows, counts, toBfloat16);
+                for (int i = 1; i < folded.length; i++) {
+                    assertSameBits(folded[i], apartFolded[i]);
+                }
             }
+            float[][] ofApart = foldTwoOn(kernels, apart.clone(), 7, stride, rows, counts, true);
+            float[][] ofTogether =
+                    foldTwoOn(kernels, together.clone(), 2 * Kernels.TILE_SIZE, Kernels.TILE_SIZE, rows, counts, true);
             short[] narrow = new short[3 + rows * Kernels.TILE_SIZE];
             kernels.narrow(ofTogether[0], 2 * Kernels.TILE_SIZE, narrow, 3, rows * Kernels.TILE_SIZE);
             for (int i = 0; i < rows * Kernels.TILE_SIZE; i++) {
@@ -301,13 +333,16 @@ class KernelTwinsTest {
                 boolean isHigh = random.nextInt(300) == 0;
                 scores[i] = (float) random.nextGaussian() * 4 + (isHigh ? 60 * random.nextFloat() : 0);
             }
-            float[][] expected = null;
-            for (Kernels kernels : new Kernels[] {scalar, vector}) {
-                for (boolean areTogether : new boolean[] {false, true}) {
-                    float[][] folded = foldTiles(kernels, scores.clone(), numTiles, firstRow, rows, areTogether);
-                    expected = expected == null ? folded : expected;
-                    for (int i = 0; i < folded.length; i++) {
-                        assertSameBits(expected[i], folded[i]);
+            for (boolean toBfloat16 : BOTH) {
+                float[][] expected = null;
+                for (Kernels kernels : new Kernels[] {scalar, vector}) {
+                    for (boolean areTogether : BOTH) {
+                        float[][] folded =
+                                foldTiles(kernels, scores.clone(), numTiles, firstRow, rows, areTogether, toBfloat16);
+                        expected = expected == null ? folded : expected;
+                        for (int i = 0; i < folded.length; i++) {
+                            assertSameBits(expected[i], folded[i]);
+                        }
                     }
                 }
             }
@@ -322,19 +357,27 @@ class KernelTwinsTest {
         for (float single : NOT_FINITE) {
             for (int at = width; at < 2 * width; at += 7) {
                 for (Kernels kernels : new Kernels[] {scalar, vector}) {
-                    float[] scores = gaussian(new Random(at), 3 * width, 4);
-                    scores[at] = single;
-                    float[] sums = foldTiles(kernels, scores, numTiles, 0, 3, true)[numTiles + 2];
-                    boolean isNone = single != Float.NEGATIVE_INFINITY;
-                    assertEquals(isNone, Float.isNaN(kernels.sumLanes(sums, 1)), single + " at " + at);
-                    assertTrue(kernels.sumLanes(sums, 0) > 0 && kernels.sumLanes(sums, 2) > 0);
+                    for (boolean toBfloat16 : BOTH) {
+                        float[] scores = gaussian(new Random(at), 3 * width, 4);
+                        scores[at] = single;
+                        float[] sums = foldTiles(kernels, scores, numTiles, 0, 3, true, toBfloat16)[numTiles + 2];
+                        boolean isNone = single != Float.NEGATIVE_INFINITY;
+                        assertEquals(isNone, Float.isNaN(kernels.sumLanes(sums, 1)), single + " at " + at);
+                        assertTrue(kernels.sumLanes(sums, 0) > 0 && kernels.sumLanes(sums, 2) > 0);
+                    }
                 }
             }
         }
     }
 
     private static float[][] foldTiles(
-            Kernels kernels, float[] scores, int numTiles, int firstRow, int rows, boolean areTogether) {
+            Kernels kernels,
+            float[] scores,
+            int numTiles,
+            int firstRow,
+            int rows,
+            boolean areTogether,
+            boolean toBfloat16) {
         float[] maxima = new float[firstRow + rows];
         for (int r = 0; r < maxima.length; r++) {
             maxima[r] = r % 3 == 0 ? Float.NEGATIVE_INFINITY : 4;
@@ -343,14 +386,14 @@ class KernelTwinsTest {
         Arrays.fill(sums, 1f);
         float[][] factors = new float[numTiles][maxima.length];
         if (areTogether) {
-            kernels.foldTilesToBfloat16(scores, numTiles, firstRow, rows, maxima, sums, factors);
+            kernels.foldTiles(scores, numTiles, firstRow, rows, maxima, sums, factors, toBfloat16);
         } else {
             int[] counts = new int[maxima.length];
             Arrays.fill(counts, Kernels.TILE_SIZE);
             int width = numTiles * Kernels.TILE_SIZE;
             for (int t = 0; t < numTiles; t++) {
                 int offset = t * Kernels.TILE_SIZE;
-                kernels.foldScoresToBfloat16(scores, offset, width, firstRow, rows, counts, maxima, sums, factors[t]);
+                kernels.foldScores(scores, offset, width, firstRow, rows, counts, maxima, sums, factors[t], toBfloat16);
             }
         }
         float[][] all = Arrays.copyOf(factors, numTiles + 3);
@@ -363,21 +406,23 @@ class KernelTwinsTest {
     @Test
     void maximaAreRaisedOnlyByScoresFarAbove() {
         for (Kernels kernels : new Kernels[] {scalar, vector}) {
-            float[] scores = new float[Kernels.TILE_SIZE];
-            scores[5] = Kernels.SLACK + 1;
-            float[] maxima = {1};
-            float[] sums = new float[Kernels.LANES];
-            float[] factors = new float[1];
-            int[] counts = {64};
-            kernels.foldScoresToBfloat16(scores.clone(), 0, 64, 0, 1, counts, maxima, sums, factors);
-            assertEquals(1, maxima[0]);
-            assertEquals(1, factors[0]);
-            assertEquals(0x1p32f + 63 * 0.5f, kernels.sumLanes(sums, 0));
-            scores[5] += 1;
-            kernels.foldScoresToBfloat16(scores, 0, 64, 0, 1, counts, maxima, sums, factors);
-            assertEquals(Kernels.SLACK + 2, maxima[0]);
-            assertEquals(0x1p-33f, factors[0]);
-            assertEquals(1, scores[5]);
+            for (boolean toBfloat16 : BOTH) {
+                float[] scores = new float[Kernels.TILE_SIZE];
+                scores[5] = Kernels.SLACK + 1;
+                float[] maxima = {1};
+                float[] sums = new float[Kernels.LANES];
+                float[] factors = new float[1];
+                int[] counts = {64};
+                kernels.foldScores(scores.clone(), 0, 64, 0, 1, counts, maxima, sums, factors, toBfloat16);
+                assertEquals(1, maxima[0]);
+                assertEquals(1, factors[0]);
+                assertEquals(0x1p32f + 63 * 0.5f, kernels.sumLanes(sums, 0));
+                scores[5] += 1;
+                kernels.foldScores(scores, 0, 64, 0, 1, counts, maxima, sums, factors, toBfloat16);
+                assertEquals(Kernels.SLACK + 2, maxima[0]);
+                assertEquals(0x1p-33f, factors[0]);
+                assertEquals(1, scores[5]);
+            }
         }
     }
 
@@ -393,15 +438,18 @@ class KernelTwinsTest {
         for (float single : singles) {
             for (int at = 0; at < Kernels.TILE_SIZE; at++) {
                 for (Kernels kernels : new Kernels[] {scalar, vector}) {
-                    float[] scores = new float[Kernels.TILE_SIZE];
-                    scores[at] = single;
-                    float[] maxima = {3};
-                    float[] factors = new float[1];
-                    float[] sums = new float[Kernels.LANES];
-                    kernels.foldScoresToBfloat16(scores, 0, 64, 0, 1, counts, maxima, sums, factors);
-                    assertEquals(single > bound ? single : 3, maxima[0], kernels.name() + ", " + single + " at " + at);
-                    assertEquals(single > bound ? Exp2.of(3 - single) : 1, factors[0]);
-                    assertEquals(Float.isNaN(single) || single > Float.MAX_VALUE, Float.isNaN(scores[at]));
+                    for (boolean toBfloat16 : BOTH) {
+                        String what = kernels.name() + ", " + single + " at " + at;
+                        float[] scores = new float[Kernels.TILE_SIZE];
+                        scores[at] = single;
+                        float[] maxima = {3};
+                        float[] factors = new float[1];
+                        float[] sums = new float[Kernels.LANES];
+                        kernels.foldScores(scores, 0, 64, 0, 1, counts, maxima, sums, factors, toBfloat16);
+                        assertEquals(single > bound ? single : 3, maxima[0], what);
+                        assertEquals(single > bound ? Exp2.of(3 - single) : 1, factors[0], what);
+                        assertEquals(Float.isNaN(single) || single > Float.MAX_VALUE, Float.isNaN(scores[at]), what);
+                    }
                 }
             }
         }
@@ -409,12 +457,12 @@ class KernelTwinsTest {
 
     /** Scores, maxima, sums and factors of rows from the third on. */
     private static float[][] foldTwoOn(
-            Kernels kernels, float[] scores, int offset, int stride, int rows, int[] counts) {
+            Kernels kernels, float[] scores, int offset, int stride, int rows, int[] counts, boolean toBfloat16) {
         float[] maxima = new float[rows + 2];
         Arrays.fill(maxima, -0.5f);
         float[] sums = new float[(rows + 2) * Kernels.LANES];
         float[] factors = new float[rows + 2];
-        kernels.foldScoresToBfloat16(scores, offset, stride, 2, rows, counts, maxima, sums, factors);
+        kernels.foldScores(scores, offset, stride, 2, rows, counts, maxima, sums, factors, toBfloat16);
         return new float[][] {scores, maxima, sums, factors};
     }
 
@@ -457,21 +505,19 @@ class KernelTwinsTest {
         for (int repeat = 0; repeat < 2; repeat++) {
             if (tile instanceof Pairs pairs) {
                 kernels.scores(queries, 0, rows, headDim, pairs.keys, pairs.offsets, numBlocks, scores);
-                kernels.foldScoresToBfloat16(scores, 0, Kernels.TILE_SIZE, 0, rows, counts, maxima, sums, factors);
-                for (int r = 0; r < rows; r++) {
-                    kernels.scale(accumulators, r * headDim, factors[r], headDim);
-                }
-                Arrays.fill(openSums, 0f);
-                kernels.accumulate(scores, 0, rows, counts, headDim, pairs.values, pairs.offsets, openSums);
-                kernels.add(accumulators, 0, openSums, 0, rows * headDim);
-                // The chain goes on, from sums that differ from row to row.
-                kernels.accumulate(scores, 0, rows, counts, headDim, pairs.values, pairs.offsets, openSums);
             } else if (tile instanceof Floats floats) {
-                kernels.scores(queries, 0, rows, headDim, floats.keys, floats.offsets, 16, numBlocks, scores);
-                kernels.foldScores(scores, 0, rows, counts, maxima, sums, factors);
-                kernels.accumulate(
-                        scores, 0, rows, counts, factors, headDim, floats.values, floats.offsets, accumulators);
+                kernels.scores(queries, 0, rows, headDim, floats.keys, floats.offsets, numBlocks, scores);
             }
+            boolean toBfloat16 = tile instanceof Pairs;
+            kernels.foldScores(scores, 0, Kernels.TILE_SIZE, 0, rows, counts, maxima, sums, factors, toBfloat16);
+            for (int r = 0; r < rows; r++) {
+                kernels.scale(accumulators, r * headDim, factors[r], headDim);
+            }
+            Arrays.fill(openSums, 0f);
+            accumulate(kernels, scores, counts, headDim, tile, openSums);
+            kernels.add(accumulators, 0, openSums, 0, rows * headDim);
+            // The chain goes on, from sums that differ from row to row.
+            accumulate(kernels, scores, counts, headDim, tile, openSums);
             scale(queries, 2); // so that the second fold raises maxima
         }
         scale(queries, 0.25f);
@@ -480,6 +526,16 @@ class KernelTwinsTest {
             kernels.scale(attended, r * headDim, 1f / kernels.sumLanes(sums, r), headDim);
         }
         return new float[][] {scores, maxima, sums, accumulators, openSums, attended};
+    }
+
+    private static void accumulate(
+            Kernels kernels, float[] weights, int[] counts, int headDim, Record tile, float[] openSums) {
+        int rows = counts.length;
+        if (tile instanceof Pairs pairs) {
+            kernels.accumulate(weights, 0, rows, counts, headDim, pairs.values, pairs.offsets, openSums);
+        } else if (tile instanceof Floats floats) {
+            kernels.accumulate(weights, 0, rows, counts, headDim, floats.values, floats.offsets, openSums);
+        }
     }
 
     private static void scale(float[] x, float factor) {
