@@ -17,7 +17,7 @@ final class AttentionGroups implements AutoCloseable {
     private static final int MAX_ROWS_TO_READ_AHEAD = 64;
 
     private final Kernels kernels;
-    private final KvPool pool;
+    private final KvTiles tiles;
     private final AttentionRows rows;
     private final AttentionProducts products;
     private final ReadAhead readAhead;
@@ -35,14 +35,14 @@ final class AttentionGroups implements AutoCloseable {
 
     AttentionGroups(
             Kernels kernels,
-            KvPool pool,
+            KvTiles tiles,
             AttentionRows rows,
             AttentionShapes shapes,
             ReadAhead readAhead,
             int headDim,
             int groupSize) {
         this.kernels = kernels;
-        this.pool = pool;
+        this.tiles = tiles;
         this.rows = rows;
         this.readAhead = readAhead;
         this.headDim = headDim;
@@ -89,7 +89,7 @@ final class AttentionGroups implements AutoCloseable {
     private int foldOpenGroup(int firstTile, int end) {
         int tile = firstTile;
         for (; tile < end && !AttentionRows.beginsGroup(tile); tile++) {
-            rows.foldPairs(layer, tile, kvHead, 0, numTokens, table);
+            rows.fold(layer, tile, kvHead, 0, numTokens, table);
         }
         if (plan.isLast(piece)) {
             rows.close(0, numTokens, firstTile - 1, tile);
@@ -137,7 +137,7 @@ final class AttentionGroups implements AutoCloseable {
         if (endOfProducts < stop) {
             products.readAccumulators(rows.accumulators, numRows);
             for (int part = endOfProducts; part < stop; part++) {
-                rows.foldPairs(layer, part, kvHead, 0, numTokens, table);
+                rows.fold(layer, part, kvHead, 0, numTokens, table);
             }
             if (isLast) {
                 rows.close(0, numTokens, tile, stop);
@@ -159,14 +159,14 @@ final class AttentionGroups implements AutoCloseable {
         if (numRows < AttentionProducts.MIN_ROWS) {
             return false;
         }
-        rows.findBlocks(tile, numSlots(tile), kvHead, table);
-        return products.areFinite(pool.pairs(layer), rows.valueOffsets, numSlots(tile));
+        tiles.find(layer, tile, numSlots(tile), kvHead, table);
+        return tiles.areFinite();
     }
 
     private void foldWhole(int tile, int numTiles, int numParts) {
         for (int t = 0; t < numTiles; t++) {
-            int numBlocks = rows.findBlocks(tile + t, Kernels.TILE_SIZE, kvHead, table);
-            products.putKeys(t, pool.pairs(layer), rows.keyOffsets, numBlocks);
+            tiles.find(layer, tile + t, Kernels.TILE_SIZE, kvHead, table);
+            products.putKeys(t, tiles);
         }
         int end = numTokens * groupSize;
         int width = numTiles * Kernels.TILE_SIZE;
@@ -178,8 +178,15 @@ final class AttentionGroups implements AutoCloseable {
                 int count = Math.min(most, numDone - r);
                 readAhead.advance(numParts);
                 products.read(r * width, rows.scores, count * width);
-                kernels.foldTilesToBfloat16(
-                        rows.scores, numTiles, row + r, count, rows.maxima, rows.sums, rows.factors);
+                kernels.foldTiles(
+                        rows.scores,
+                        numTiles,
+                        row + r,
+                        count,
+                        rows.maxima,
+                        rows.sums,
+                        rows.factors,
+                        tiles.isBfloat16());
                 products.putWeights(0, numTiles, row + r, count, rows.scores);
             }
         }
@@ -193,8 +200,8 @@ final class AttentionGroups implements AutoCloseable {
         products.clearWeights(at, firstRow, firstSeeing - firstRow);
         Arrays.fill(rows.factors[at], firstRow, firstSeeing, 1f);
         rows.count(tile, firstToken, numTokens);
-        int numBlocks = rows.findBlocks(tile, numSlots(tile), kvHead, table);
-        products.putKeys(0, pool.pairs(layer), rows.keyOffsets, numBlocks);
+        tiles.find(layer, tile, numSlots(tile), kvHead, table);
+        products.putKeys(0, tiles);
         int width = Kernels.TILE_SIZE;
         int most = CHUNK_ELEMENTS / width;
         int end = numTokens * groupSize;
@@ -204,8 +211,17 @@ final class AttentionGroups implements AutoCloseable {
             for (int r = 0; r < numDone; r += most) {
                 int count = Math.min(most, numDone - r);
                 products.read(r * width, rows.scores, count * width);
-                kernels.foldScoresToBfloat16(
-                        rows.scores, 0, width, row + r, count, rows.counts, rows.maxima, rows.sums, rows.factors[at]);
+                kernels.foldScores(
+                        rows.scores,
+                        0,
+                        width,
+                        row + r,
+                        count,
+                        rows.counts,
+                        rows.maxima,
+                        rows.sums,
+                        rows.factors[at],
+                        tiles.isBfloat16());
                 products.putWeights(at, 1, row + r, count, rows.scores);
             }
         }
@@ -214,9 +230,8 @@ final class AttentionGroups implements AutoCloseable {
     /** Multiplies weights of the group's first tiles with their values; the sums stay open or go to the accumulators. */
     private void sum(int tile, int numTiles, int firstRow, boolean staysOpen, int numParts) {
         for (int t = 0; t < numTiles; t++) {
-            int numSlots = numSlots(tile + t);
-            rows.findBlocks(tile + t, numSlots, kvHead, table);
-            products.putValues(t, numTiles, pool.pairs(layer), rows.valueOffsets, numSlots);
+            tiles.find(layer, tile + t, numSlots(tile + t), kvHead, table);
+            products.putValues(t, numTiles, tiles);
             readAhead.advance(numParts);
         }
         int end = numTokens * groupSize;
@@ -276,11 +291,10 @@ final class AttentionGroups implements AutoCloseable {
                 rows.shrink(row, factor, t > 0);
             }
             rows.counts[row] = Math.min(Kernels.TILE_SIZE, limit - (tile + t) * Kernels.TILE_SIZE);
-            rows.findBlocks(tile + t, rows.counts[row], kvHead, table);
+            tiles.find(layer, tile + t, rows.counts[row], kvHead, table);
             System.arraycopy(
                     weightsOfRow, t * Kernels.TILE_SIZE, rows.scores, row * Kernels.TILE_SIZE, Kernels.TILE_SIZE);
-            kernels.accumulate(
-                    rows.scores, row, 1, rows.counts, headDim, pool.pairs(layer), rows.valueOffsets, rows.openSums);
+            tiles.accumulate(rows.scores, row, 1, rows.counts, rows.openSums);
         }
         if (!staysOpen) {
             kernels.add(rows.accumulators, at, rows.openSums, at, headDim);

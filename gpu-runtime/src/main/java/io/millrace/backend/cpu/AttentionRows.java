@@ -4,34 +4,29 @@ import io.millrace.kernels.Kernels;
 import java.util.Arrays;
 
 /**
- * The rows of a piece (tokens × heads of a group) while one compute thread folds tiles into them, and folds of pairs by the
- * kernels. A row's sums over the positions of a group of tiles are one chain: the open sums, added to its accumulators where the
+ * The rows of a piece (tokens × heads of a group) while one compute thread folds tiles into them, and folds by the kernels. A row's sums over the positions of a group of tiles are one chain: the open sums, added to its accumulators where the
  * group ends, or what the row sees. If a score raises the row's maximum, they are added first, then the accumulators shrink, and
  * the chain begins anew. {@link AttentionGroups} does the same by products. Used by its thread only.
  */
 final class AttentionRows {
-    private static final int BLOCKS_PER_TILE = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
-
     final float[] queries; // [rows][head dim]
     final float[] scores; // [rows][tile]
     final float[] maxima;
     final float[] sums; // [rows][lanes]
     final float[][] factors; // [tiles of a group][rows]
     final float[] accumulators; // [rows][head dim]
-    final float[] openSums; // [rows][head dim], where the pool holds pairs
+    final float[] openSums; // [rows][head dim]
     final int[] counts;
     final int[] limits; // of each token: how many positions it sees
-    final int[] keyOffsets = new int[BLOCKS_PER_TILE];
-    final int[] valueOffsets = new int[BLOCKS_PER_TILE];
     private final Kernels kernels;
-    private final KvPool pool;
+    private final KvTiles tiles;
     private final int headDim;
     private final int groupSize;
 
     /** @param minScores elements of scores at least */
-    AttentionRows(Kernels kernels, KvPool pool, int headDim, int groupSize, int maxTokens, int minScores) {
+    AttentionRows(Kernels kernels, KvTiles tiles, int headDim, int groupSize, int maxTokens, int minScores) {
         this.kernels = kernels;
-        this.pool = pool;
+        this.tiles = tiles;
         this.headDim = headDim;
         this.groupSize = groupSize;
         int rows = maxTokens * groupSize;
@@ -41,7 +36,7 @@ final class AttentionRows {
         sums = new float[rows * Kernels.LANES];
         factors = new float[Kernels.GROUP_TILES][rows];
         accumulators = new float[rows * headDim];
-        openSums = new float[pool.isPaired() ? rows * headDim : 0];
+        openSums = new float[rows * headDim];
         counts = new int[rows];
         limits = new int[maxTokens];
     }
@@ -71,29 +66,17 @@ final class AttentionRows {
         return longest;
     }
 
-    /** Finds the blocks of a tile up to a slot; returns how many they are. */
-    int findBlocks(int tile, int numSlots, int kvHead, int[] table) {
-        int numBlocks = (numSlots + Kernels.BLOCK_SIZE - 1) / Kernels.BLOCK_SIZE;
-        for (int b = 0; b < numBlocks; b++) {
-            int block = table[tile * BLOCKS_PER_TILE + b];
-            keyOffsets[b] = pool.keyOffset(block, kvHead);
-            valueOffsets[b] = pool.valueOffset(block, kvHead);
-        }
-        return numBlocks;
-    }
-
-    /** Folds a tile of pairs for some neighbouring tokens, as far as they see it. */
-    void foldPairs(int layer, int tile, int kvHead, int from, int endToken, int[] table) {
+    /** Folds a tile for some neighbouring tokens, as far as they see it. */
+    void fold(int layer, int tile, int kvHead, int from, int endToken, int[] table) {
         int firstToken = firstToken(tile, from);
         int longest = count(tile, firstToken, endToken);
-        int numBlocks = findBlocks(tile, longest, kvHead, table);
+        tiles.find(layer, tile, longest, kvHead, table);
         int row = firstToken * groupSize;
         int numRows = (endToken - firstToken) * groupSize;
-        int[] kv = pool.pairs(layer);
         int size = Kernels.TILE_SIZE;
         float[] shrinks = factors[0];
-        kernels.scores(queries, row, numRows, headDim, kv, keyOffsets, numBlocks, scores);
-        kernels.foldScoresToBfloat16(scores, row * size, size, row, numRows, counts, maxima, sums, shrinks);
+        tiles.scores(queries, row, numRows, scores);
+        kernels.foldScores(scores, row * size, size, row, numRows, counts, maxima, sums, shrinks, tiles.isBfloat16());
         int at = row * headDim;
         boolean isOpen = !beginsGroup(tile);
         if (!isOpen) {
@@ -104,7 +87,7 @@ final class AttentionRows {
                 shrink(r, shrinks[r], isOpen);
             }
         }
-        kernels.accumulate(scores, row, numRows, counts, headDim, kv, valueOffsets, openSums);
+        tiles.accumulate(scores, row, numRows, counts, openSums);
         if (beginsGroup(tile + 1)) {
             kernels.add(accumulators, at, openSums, at, numRows * headDim);
         }

@@ -9,15 +9,12 @@ import io.millrace.kernels.Kernels;
 final class AttentionState {
     private final int numQueryHeads;
     private final int headDim;
-    private final boolean hasGroups;
     private float[] maxima = {};
     private float[] sums = {};
     private float[] accumulators = {};
-    private float[] openSums = {}; // as many, where groups are in use
+    private float[] openSums = {};
 
-    /** @param hasGroups whether tiles are folded in groups, see {@link Kernels#GROUP_TILES} */
-    AttentionState(int numQueryHeads, int headDim, boolean hasGroups) {
-        this.hasGroups = hasGroups;
+    AttentionState(int numQueryHeads, int headDim) {
         this.numQueryHeads = numQueryHeads;
         this.headDim = headDim;
     }
@@ -30,7 +27,7 @@ final class AttentionState {
             maxima = new float[capacity];
             sums = new float[Math.multiplyExact(capacity, Kernels.LANES)];
             accumulators = new float[Math.multiplyExact(capacity, headDim)];
-            openSums = new float[hasGroups ? accumulators.length : 0];
+            openSums = new float[accumulators.length];
         }
     }
 

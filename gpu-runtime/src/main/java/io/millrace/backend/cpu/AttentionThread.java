@@ -12,7 +12,6 @@ final class AttentionThread implements AutoCloseable {
     private static final int BLOCKS_PER_TILE = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
 
     private final Kernels kernels;
-    private final KvPool pool;
     private final AttentionState state;
     private final AttentionRows rows;
     private final AttentionGroups groups; // null where the library cannot
@@ -21,11 +20,11 @@ final class AttentionThread implements AutoCloseable {
     private final int groupSize;
     private final int queryWidth;
     private final boolean[] isFollowed; // the piece's tokens whose folds a follower has ended
-    private final ReadAhead readAhead; // null where the pool does not hold pairs
+    private final ReadAhead readAhead;
     private int comingPiece; // that this or another thread will run about next, or -1
     private int comingKvHead;
     private final short[] halfScratch;
-    private final float[] wideKeyValues; // [blocks of a tile] of keys, then values, where the pool holds 8-bit numbers
+    private final float[] zeros; // [rows][head dim]
 
     AttentionThread(
             Kernels kernels,
@@ -38,20 +37,20 @@ final class AttentionThread implements AutoCloseable {
             int groupSize,
             int queryWidth) {
         this.kernels = kernels;
-        this.pool = pool;
         this.state = state;
         this.headDim = headDim;
         this.numKvHeads = numKvHeads;
         this.groupSize = groupSize;
         this.queryWidth = queryWidth;
-        rows = new AttentionRows(kernels, pool, headDim, groupSize, maxTokensPerPiece, AttentionGroups.CHUNK_ELEMENTS);
-        readAhead = pool.isPaired() ? new ReadAhead(pool, headDim) : null;
-        groups = pool.isPaired() && shapes.areUsable()
-                ? new AttentionGroups(kernels, pool, rows, shapes, readAhead, headDim, groupSize)
+        KvTiles tiles = KvTiles.of(pool, kernels, headDim);
+        rows = new AttentionRows(kernels, tiles, headDim, groupSize, maxTokensPerPiece, AttentionGroups.CHUNK_ELEMENTS);
+        readAhead = new ReadAhead(pool);
+        groups = shapes.areUsable()
+                ? new AttentionGroups(kernels, tiles, rows, shapes, readAhead, headDim, groupSize)
                 : null;
         isFollowed = new boolean[maxTokensPerPiece];
         halfScratch = new short[maxTokensPerPiece * groupSize * headDim];
-        wideKeyValues = new float[pool.isInt8() ? 2 * Kernels.TILE_SIZE * headDim : 0];
+        zeros = new float[maxTokensPerPiece * groupSize * headDim];
     }
 
     /**
@@ -76,7 +75,7 @@ final class AttentionThread implements AutoCloseable {
             int coming = isLast ? unit + plan.numThreads() : unit + 1;
             comingPiece = coming < numUnits ? plan.piece(level, coming / numKvHeads) : -1;
             comingKvHead = coming % numKvHeads;
-            if (readAhead != null && !isLast) {
+            if (!isLast) {
                 readPartOfTile(plan, comingPiece, layer, comingKvHead);
             }
             run(plan, plan.piece(level, unit / numKvHeads), layer, unit % numKvHeads, allQueries, positions, output);
@@ -127,13 +126,9 @@ final class AttentionThread implements AutoCloseable {
         int firstTile = plan.firstTile(piece);
         int endTile = plan.endTile(piece);
         for (int tile = firstTile; tile < endTile; tile++) {
-            if (pool.isPaired()) {
-                rows.foldPairs(layer, tile, kvHead, firstToken, endToken, table);
-            } else {
-                foldFloats(layer, tile, kvHead, firstToken, endToken, table);
-            }
+            rows.fold(layer, tile, kvHead, firstToken, endToken, table);
         }
-        if (pool.isPaired() && plan.isLast(piece)) {
+        if (plan.isLast(piece)) {
             rows.close(firstToken, endToken, firstTile - 1, endTile); // some may see no more than their leader did
         }
     }
@@ -141,20 +136,16 @@ final class AttentionThread implements AutoCloseable {
     /** Carries on with the piece's rows as they stand. */
     private void runFollowers(AttentionPlan plan, int piece, int layer, int kvHead, ActivationBuffer output) {
         Arrays.fill(isFollowed, 0, plan.numTokens(piece), false);
-        if (readAhead != null) {
-            readAhead.begin(layer);
-            if (comingPiece >= 0) {
-                int tile = plan.firstTile(comingPiece);
-                int together = Math.min(Kernels.GROUP_TILES, plan.endTile(comingPiece) - tile);
-                readAhead.addTiles(plan, comingPiece, tile, together, comingKvHead);
-            }
+        readAhead.begin(layer);
+        if (comingPiece >= 0) {
+            int tile = plan.firstTile(comingPiece);
+            int together = Math.min(Kernels.GROUP_TILES, plan.endTile(comingPiece) - tile);
+            readAhead.addTiles(plan, comingPiece, tile, together, comingKvHead);
         }
         int next;
         for (int follower = plan.firstFollower(piece); follower >= 0; follower = next) {
             next = plan.nextFollower(follower);
-            if (readAhead != null) {
-                readAhead.advance(plan.numTokens(piece));
-            }
+            readAhead.advance(plan.numTokens(piece));
             int firstToken = plan.indexInLeader(follower);
             int endToken = firstToken + plan.numTokens(follower);
             foldTiles(plan, follower, layer, kvHead, firstToken, endToken);
@@ -164,7 +155,7 @@ final class AttentionThread implements AutoCloseable {
     }
 
     private void save(AttentionPlan plan, int piece, int numTokens, int head) {
-        boolean isOpen = pool.isPaired() && !AttentionRows.beginsGroup(plan.endTile(piece));
+        boolean isOpen = !AttentionRows.beginsGroup(plan.endTile(piece));
         for (int i = 0; i < numTokens; i++) {
             if (!isFollowed[i]) {
                 int slot = plan.stateSlot(plan.row(piece, i));
@@ -196,48 +187,11 @@ final class AttentionThread implements AutoCloseable {
                 Arrays.fill(rows.accumulators, 0, numRows * headDim, 0f);
             }
         } else {
-            boolean isOpen = pool.isPaired() && !AttentionRows.beginsGroup(plan.firstTile(piece));
+            boolean isOpen = !AttentionRows.beginsGroup(plan.firstTile(piece));
             for (int i = 0; i < numTokens; i++) {
                 int slot = plan.stateSlot(plan.row(piece, i));
                 state.load(slot, head, groupSize, rows, i * groupSize, isOpen);
             }
-        }
-    }
-
-    /** Folds a tile by the kernels, for some neighbouring tokens of the piece. */
-    private void foldFloats(int layer, int tile, int kvHead, int from, int endToken, int[] table) {
-        int firstToken = rows.firstToken(tile, from);
-        int longest = rows.count(tile, firstToken, endToken);
-        int numBlocks = rows.findBlocks(tile, longest, kvHead, table);
-        int row = firstToken * groupSize;
-        int count = (endToken - firstToken) * groupSize;
-        if (pool.isInt8()) {
-            widen(layer, tile, kvHead, numBlocks, table);
-        }
-        float[] kv = pool.isInt8() ? wideKeyValues : pool.floats(layer);
-        kernels.scores(
-                rows.queries, row, count, headDim, kv, rows.keyOffsets, Kernels.BLOCK_SIZE, numBlocks, rows.scores);
-        kernels.foldScores(rows.scores, row, count, rows.counts, rows.maxima, rows.sums, rows.factors[0]);
-        kernels.accumulate(
-                rows.scores,
-                row,
-                count,
-                rows.counts,
-                rows.factors[0],
-                headDim,
-                kv,
-                rows.valueOffsets,
-                rows.accumulators);
-    }
-
-    /** Widens a tile of 8-bit numbers, once for all rows of the piece. */
-    private void widen(int layer, int tile, int kvHead, int numBlocks, int[] table) {
-        int elements = Kernels.BLOCK_SIZE * headDim;
-        for (int b = 0; b < numBlocks; b++) {
-            rows.keyOffsets[b] = 2 * b * elements;
-            rows.valueOffsets[b] = rows.keyOffsets[b] + elements;
-            int block = table[tile * BLOCKS_PER_TILE + b];
-            pool.readInt8(layer, block, kvHead, wideKeyValues, rows.keyOffsets[b], wideKeyValues, rows.valueOffsets[b]);
         }
     }
 
@@ -251,6 +205,9 @@ final class AttentionThread implements AutoCloseable {
         // Whoever ends folds has one sequence's rows only: they are neighbours.
         int count = groupSize * headDim;
         int from = firstRow * headDim;
+        // A sum of products too small for a float32 number may be -0, unless a weight of 0 came behind: here it is 0
+        // anyway.
+        kernels.add(rows.accumulators, from, zeros, 0, numTokens * count);
         output.putRows(plan.row(piece, 0), numTokens, head * headDim, rows.accumulators, from, count, halfScratch);
     }
 

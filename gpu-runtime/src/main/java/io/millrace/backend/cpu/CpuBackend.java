@@ -19,7 +19,7 @@ import io.millrace.model.RopeSpec;
  */
 final class CpuBackend implements Backend {
     /** Goes up whenever a change of the kernels changes bits, or one of the pool the order of exported KV. */
-    private static final String KERNELS_VERSION = "kernels-v5";
+    private static final String KERNELS_VERSION = "kernels-v6";
 
     private final ComputeThreads threads;
     private final DecoderWeights weights;
@@ -85,6 +85,7 @@ final class CpuBackend implements Backend {
                 weights,
                 kernels,
                 pool,
+                weights.attentionShapes(pool.attentionFormat(), threads),
                 new RopeTable(rope, config.maxModelLen()),
                 config.maxNumBatchedTokens(),
                 config.maxModelLen(),

@@ -27,6 +27,7 @@ final class DecoderStep implements AutoCloseable {
     final KvPool pool;
     final RopeTable rope;
     final AttentionState attentionState;
+    final AttentionShapes attentionShapes;
     final StepTimer timer = new StepTimer();
 
     /** The residual stream, [tokens][hidden]; in the last layer, of the tokens that go through all of it alone. */
@@ -69,6 +70,7 @@ final class DecoderStep implements AutoCloseable {
             DecoderWeights weights,
             Kernels kernels,
             KvPool pool,
+            AttentionShapes attentionShapes,
             RopeTable rope,
             int maxNumBatchedTokens,
             int maxModelLen,
@@ -79,12 +81,13 @@ final class DecoderStep implements AutoCloseable {
         this.weights = weights;
         this.kernels = kernels;
         this.pool = pool;
+        this.attentionShapes = attentionShapes;
         this.observer = observer;
         this.maxPosition = maxModelLen - 1;
         this.rope = rope;
         this.plan = new AttentionPlan(spec.numKvHeads(), spec.numQueryHeadsPerKvHead(), numThreads, sharesReads);
         this.wantedPlan = new AttentionPlan(spec.numKvHeads(), spec.numQueryHeadsPerKvHead(), numThreads, sharesReads);
-        this.attentionState = new AttentionState(spec.numQueryHeads(), spec.headDim(), pool.isPaired());
+        this.attentionState = new AttentionState(spec.numQueryHeads(), spec.headDim());
         int attendedWidth = spec.numQueryHeads() * spec.headDim();
         int sliceRows = Math.min(MAX_SLICE_ROWS, maxNumBatchedTokens);
         NumberFormat format = weights.format();

@@ -55,15 +55,19 @@ final class KvPool {
      * @throws InvalidConfigException if the memory is below one block or the heap cannot hold it
      */
     KvPool(ModelSpec spec, NumberFormat format, KvCacheDtype dtype, long memoryBytes) {
+        this(spec.numLayers(), spec.numKvHeads(), spec.headDim(), format, dtype, memoryBytes);
+    }
+
+    KvPool(int numLayers, int numKvHeads, int headDim, NumberFormat format, KvCacheDtype dtype, long memoryBytes) {
         this.format = format;
         this.isInt8 = dtype == KvCacheDtype.INT8;
-        this.numKvHeads = spec.numKvHeads();
-        this.headDim = spec.headDim();
+        this.numKvHeads = numKvHeads;
+        this.headDim = headDim;
         this.keyElements =
                 isInt8 ? headDim * Kernels.BLOCK_SIZE : headDim * Kernels.BLOCK_SIZE * format.bytes() / Integer.BYTES;
         this.firstElement = FIRST_BLOCK_BYTES / (isInt8 ? Byte.BYTES : Integer.BYTES);
         int blockElements = Math.multiplyExact(2 * keyElements, numKvHeads);
-        this.numLayers = spec.numLayers();
+        this.numLayers = numLayers;
         this.bytesPerBlock = (long) numLayers
                 * (isInt8 ? blockElements + numKvHeads * SCALES * Float.BYTES : (long) blockElements * Integer.BYTES);
         this.numBlocks = numBlocks(memoryBytes, blockElements);
@@ -147,6 +151,11 @@ final class KvPool {
         return isInt8;
     }
 
+    /** Format of what attention multiplies: numbers of 8 bits are widened to float32. */
+    NumberFormat attentionFormat() {
+        return isPaired() ? NumberFormat.BFLOAT16 : NumberFormat.FLOAT32;
+    }
+
     int numBlocks() {
         return numBlocks;
     }
@@ -154,6 +163,24 @@ final class KvPool {
     /** K and V over all layers. */
     long bytesPerBlock() {
         return bytesPerBlock;
+    }
+
+    /** Elements of a layer's array from where a block's keys of a KV head begin to where its values end. */
+    int elementsOfHead() {
+        return 2 * keyElements;
+    }
+
+    /** Elements of a layer's array that a cache line of 64 bytes holds. */
+    int elementsOfCacheLine() {
+        return isInt8 ? 64 : 64 / Integer.BYTES;
+    }
+
+    /** Reads an element of a layer's array, to have it in the cache; returns bits of it. */
+    int touch(int layer, int element) {
+        if (isPaired()) {
+            return pairs[layer][element];
+        }
+        return isInt8 ? bytes[layer][element] : Float.floatToRawIntBits(floats[layer][element]);
     }
 
     /** Where a block's keys of a KV head begin in a layer's array. */
@@ -287,7 +314,8 @@ final class KvPool {
     void readUnit(int layer, int block, int kvHead, float[] unit) {
         int key = keyOffset(block, kvHead);
         if (isInt8) {
-            readInt8(layer, block, kvHead, unit, 0, unit, keyElements);
+            readInt8Keys(layer, block, kvHead, unit, 0);
+            readInt8Values(layer, block, kvHead, unit, keyElements);
             return;
         }
         if (format != NumberFormat.BFLOAT16) {
@@ -315,8 +343,8 @@ final class KvPool {
         }
     }
 
-    /** Widens one head of a block of 8-bit numbers to float32: keys [head dim][slot] and values [slot][head dim]. */
-    void readInt8(int layer, int block, int kvHead, float[] keys, int keysAt, float[] values, int valuesAt) {
+    /** Widens a head's keys of a block of 8-bit numbers to float32, [head dim][slot]. */
+    void readInt8Keys(int layer, int block, int kvHead, float[] keys, int keysAt) {
         byte[] numbers = bytes[layer];
         float[] from = scales[layer];
         int scale = scaleOffset(block, kvHead);
@@ -326,9 +354,16 @@ final class KvPool {
                 keys[keysAt + at + slot] = numbers[key + at + slot] * from[scale + slot];
             }
         }
+    }
+
+    /** Widens a head's values of a block of 8-bit numbers to float32, [slot][head dim]. */
+    void readInt8Values(int layer, int block, int kvHead, float[] values, int valuesAt) {
+        byte[] numbers = bytes[layer];
+        float[] from = scales[layer];
+        int scale = scaleOffset(block, kvHead) + Kernels.BLOCK_SIZE;
         int value = valueOffset(block, kvHead);
         for (int slot = 0; slot < Kernels.BLOCK_SIZE; slot++) {
-            float factor = from[scale + Kernels.BLOCK_SIZE + slot];
+            float factor = from[scale + slot];
             int start = slot * headDim;
             for (int d = 0; d < headDim; d++) {
                 values[valuesAt + start + d] = numbers[value + start + d] * factor;

@@ -100,6 +100,10 @@ final class OneDnn {
         }
     }
 
+    static boolean hasAvx512() {
+        return includes(dnnl_get_effective_cpu_isa(), dnnl_cpu_isa_avx512_core);
+    }
+
     static boolean hasBfloat16() {
         return includes(dnnl_get_effective_cpu_isa(), dnnl_cpu_isa_avx512_core_bf16);
     }

@@ -11,25 +11,23 @@ import io.millrace.kernels.Kernels;
 final class ReadAhead {
     private static final int MAX_BLOCKS = 64;
     private static final int BLOCKS_PER_TILE = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
-    private static final int CACHE_LINE_INTS = 64 / Integer.BYTES;
 
     private final KvPool pool;
-    private final int blockInts;
+    private final int blockElements; // keys, then values
     private final int[] starts = new int[MAX_BLOCKS];
-    private int[] pairs;
+    private int layer;
     private int numBlocks;
-    private int next; // int of every block
+    private int next; // element of every block
     private int touched; // takes what is read, so that the compiler does not leave the reads out
 
-    /** @param pool that holds pairs */
-    ReadAhead(KvPool pool, int headDim) {
+    ReadAhead(KvPool pool) {
         this.pool = pool;
-        this.blockInts = headDim * Kernels.BLOCK_SIZE; // keys, then values, two numbers an int
+        this.blockElements = pool.elementsOfHead();
     }
 
     /** Begins anew, with no blocks; what has not been read of the last ones is forgotten. */
     void begin(int layer) {
-        pairs = pool.pairs(layer);
+        this.layer = layer;
         numBlocks = 0;
         next = 0;
     }
@@ -50,13 +48,13 @@ final class ReadAhead {
         if (numBlocks == 0) {
             return;
         }
-        int lines = (blockInts / CACHE_LINE_INTS + numParts - 1) / numParts;
-        int end = Math.min(blockInts, next + lines * CACHE_LINE_INTS);
-        int[] from = pairs;
+        int line = pool.elementsOfCacheLine();
+        int numLines = (blockElements / line + numParts - 1) / numParts;
+        int end = Math.min(blockElements, next + numLines * line);
         int read = 0;
-        for (int i = next; i < end; i += CACHE_LINE_INTS) {
+        for (int i = next; i < end; i += line) {
             for (int b = 0; b < numBlocks; b++) {
-                read ^= from[starts[b] + i];
+                read ^= pool.touch(layer, starts[b] + i);
             }
         }
         next = end;

@@ -1,6 +1,5 @@
 package io.millrace.backend.cpu;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -11,7 +10,6 @@ import io.millrace.kernels.Bfloat16;
 import io.millrace.kernels.KernelChoice;
 import io.millrace.kernels.Kernels;
 import io.millrace.kernels.ScalarKernels;
-import io.millrace.model.ModelSpec;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -39,23 +37,45 @@ class AttentionProductsTest {
 
     @ParameterizedTest
     @ValueSource(ints = {32, 64, 96, 128, 160})
-    void productsHaveTheKernelsBits(int headDim) {
-        try (AttentionShapes shapes = AttentionShapes.probe(headDim, NumberFormat.BFLOAT16, kernels)) {
-            if (OneDnn.instructionSet().equals("avx512_bf16")) {
+    void productsOfPairsHaveTheKernelsBits(int headDim) {
+        productsHaveTheKernelsBits(headDim, NumberFormat.BFLOAT16, KvCacheDtype.AUTO, 40, "avx512_bf16");
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {32, 64, 96, 128, 160})
+    void productsOfFloatsHaveTheKernelsBits(int headDim) {
+        String instructionSet = OneDnn.hasAvx512() ? OneDnn.instructionSet() : "none";
+        productsHaveTheKernelsBits(headDim, NumberFormat.FLOAT32, KvCacheDtype.AUTO, 40, instructionSet);
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {32, 64, 96})
+    void productsOfWidenedNumbersHaveTheKernelsBits(int headDim) {
+        String instructionSet = OneDnn.hasAvx512() ? OneDnn.instructionSet() : "none";
+        productsHaveTheKernelsBits(headDim, NumberFormat.FLOAT32, KvCacheDtype.INT8, 15, instructionSet);
+    }
+
+    /** @param usableOn an instruction set with which the library must not be refused */
+    private void productsHaveTheKernelsBits(
+            int headDim, NumberFormat format, KvCacheDtype dtype, int numSeeds, String usableOn) {
+        try (AttentionShapes shapes = AttentionShapes.probe(headDim, format, kernels)) {
+            if (OneDnn.instructionSet().equals(usableOn)) {
                 assertTrue(shapes.areUsable(), shapes.remark());
             }
             if (!shapes.areUsable()) {
                 assertTrue(shapes.remark().contains("own kernels, which take longer"), shapes.remark());
-                return;
             }
-            for (int seed = 0; seed < 40; seed++) {
-                compare(shapes, new Random(1000L * headDim + seed), "seed " + seed);
+            for (int seed = 0; seed < numSeeds; seed++) {
+                compare(shapes, dtype, new Random(1000L * headDim + seed), "seed " + seed);
             }
         }
     }
 
-    /** Scores that hardly ever raise a maximum or often do; sometimes numbers that are not finite. */
-    private static void compare(AttentionShapes shapes, Random random, String what) {
+    /**
+     * Scores that hardly ever raise a maximum or often do; sometimes numbers that are not finite, or so small that their products
+     * are 0.
+     */
+    private static void compare(AttentionShapes shapes, KvCacheDtype dtype, Random random, String what) {
         int headDim = shapes.headDim();
         BatchInput batch = randomBatch(random);
         int numBlocks = 1
@@ -63,53 +83,54 @@ class AttentionProductsTest {
                         .flatMapToInt(Arrays::stream)
                         .max()
                         .getAsInt();
-        KvPool pool = pool(headDim, numBlocks);
-        int[] pairs = pool.pairs(0);
-        for (int i = 0; i < pairs.length; i++) {
-            pairs[i] = Bfloat16.pair((float) random.nextGaussian(), (float) random.nextGaussian());
-        }
-        if (random.nextInt(3) == 0) {
-            int bad = random.nextBoolean() ? 0x7fc0 : 0xff80;
-            int at =
-                    pool.valueOffset(random.nextInt(numBlocks), random.nextInt(KV_HEADS)) + random.nextInt(8 * headDim);
-            pairs[at] = random.nextBoolean() ? pairs[at] & 0xffff0000 | bad : pairs[at] & 0xffff | bad << 16;
-        }
+        KvPool pool = pool(headDim, shapes.format(), dtype, numBlocks);
+        fill(pool, headDim, random);
         float scale = random.nextBoolean() ? 0.2f : 6f;
         float[] queries = new float[batch.numTokens() * KV_HEADS * HEADS_PER_GROUP * headDim];
         for (int i = 0; i < queries.length; i++) {
-            queries[i] = Bfloat16.widen(Bfloat16.roundFactor(scale * (float) random.nextGaussian()));
+            float query = scale * (float) random.nextGaussian();
+            queries[i] = pool.isPaired() ? Bfloat16.widen(Bfloat16.roundFactor(query)) : query;
         }
-        AttentionShapes none = AttentionShapes.probe(headDim, NumberFormat.FLOAT32, KERNELS);
+        AttentionShapes none = AttentionShapes.probe(1, shapes.format(), KERNELS); // no library takes such heads
+        assertFalse(none.areUsable());
         float[] expected = attend(KERNELS, none, pool, apart(batch), queries, false);
-        assertSameBits(expected, attend(KERNELS, shapes, pool, batch, queries, true), what + " by products");
-        assertSameBits(expected, attend(KERNELS, shapes, pool, batch, queries, false), what + " by products, unshared");
         assertSameBits(expected, attend(KERNELS, none, pool, batch, queries, true), what + " by kernels");
+        if (shapes.areUsable()) {
+            assertSameBits(expected, attend(KERNELS, shapes, pool, batch, queries, true), what + " by products");
+            assertSameBits(
+                    expected, attend(KERNELS, shapes, pool, batch, queries, false), what + " by products, unshared");
+        }
+    }
+
+    private static void fill(KvPool pool, int headDim, Random random) {
+        int keyElements = headDim * Kernels.BLOCK_SIZE;
+        boolean areSomeTiny = random.nextInt(3) == 0;
+        for (int block = 0; block < pool.numBlocks(); block++) {
+            for (int head = 0; head < KV_HEADS; head++) {
+                float[] unit = new float[2 * keyElements];
+                for (int i = 0; i < unit.length; i++) {
+                    boolean isTiny = areSomeTiny && i >= keyElements && i % headDim < 3;
+                    unit[i] = isTiny ? -Float.MIN_VALUE * random.nextInt(9) : (float) random.nextGaussian();
+                }
+                pool.writeUnit(0, block, head, unit);
+            }
+        }
+        if (random.nextInt(3) == 0) {
+            float[] unit = new float[2 * keyElements];
+            int block = random.nextInt(pool.numBlocks());
+            int head = random.nextInt(KV_HEADS);
+            pool.readUnit(0, block, head, unit);
+            unit[keyElements + random.nextInt(keyElements)] =
+                    random.nextBoolean() ? Float.NaN : Float.NEGATIVE_INFINITY;
+            pool.writeUnit(0, block, head, unit);
+        }
     }
 
     private static final Kernels KERNELS = KernelChoice.best().kernels();
 
-    private static KvPool pool(int headDim, int numBlocks) {
-        ModelSpec spec = new ModelSpec(
-                "llama",
-                1,
-                1,
-                1,
-                KV_HEADS * HEADS_PER_GROUP,
-                KV_HEADS,
-                headDim,
-                1,
-                1,
-                null,
-                ModelSpec.Activation.SILU,
-                false,
-                false,
-                false,
-                1,
-                0,
-                List.of(),
-                null);
-        long bytes = 4L * KV_HEADS * headDim * Kernels.BLOCK_SIZE * numBlocks;
-        return new KvPool(spec, NumberFormat.BFLOAT16, KvCacheDtype.AUTO, bytes);
+    private static KvPool pool(int headDim, NumberFormat format, KvCacheDtype dtype, int numBlocks) {
+        KvPool one = new KvPool(1, KV_HEADS, headDim, format, dtype, 1 << 20);
+        return new KvPool(1, KV_HEADS, headDim, format, dtype, one.bytesPerBlock() * numBlocks);
     }
 
     /** What attention gives for all tokens, [tokens][query heads × head dim]. */
@@ -123,7 +144,7 @@ class AttentionProductsTest {
         int headDim = queries.length / batch.numTokens() / (KV_HEADS * HEADS_PER_GROUP);
         int width = KV_HEADS * HEADS_PER_GROUP * headDim;
         AttentionPlan plan = new AttentionPlan(KV_HEADS, HEADS_PER_GROUP, 1, sharesReads);
-        AttentionState state = new AttentionState(KV_HEADS * HEADS_PER_GROUP, headDim, true);
+        AttentionState state = new AttentionState(KV_HEADS * HEADS_PER_GROUP, headDim);
         TokenRows tokens = new TokenRows();
         tokens.setAll(batch);
         plan.build(batch, tokens);
@@ -235,13 +256,11 @@ class AttentionProductsTest {
 
     @Test
     void headsThatTheLibraryCannotTakeAreLeftToTheKernels() {
-        try (AttentionShapes shapes = AttentionShapes.probe(80, NumberFormat.BFLOAT16, kernels)) {
-            assertFalse(shapes.areUsable());
-            assertTrue(shapes.remark().contains("multiple of 32 elements, the model's have 80"), shapes.remark());
-        }
-        try (AttentionShapes shapes = AttentionShapes.probe(64, NumberFormat.FLOAT32, kernels)) {
-            assertFalse(shapes.areUsable());
-            assertEquals("", shapes.remark());
+        for (NumberFormat format : NumberFormat.values()) {
+            try (AttentionShapes shapes = AttentionShapes.probe(80, format, kernels)) {
+                assertFalse(shapes.areUsable());
+                assertTrue(shapes.remark().contains("multiple of 32 elements, the model's have 80"), shapes.remark());
+            }
         }
     }
 
