@@ -38,14 +38,14 @@ class AttentionProductsTest {
     @ParameterizedTest
     @ValueSource(ints = {32, 64, 96, 128, 160})
     void productsOfPairsHaveTheKernelsBits(int headDim) {
-        productsHaveTheKernelsBits(headDim, NumberFormat.BFLOAT16, KvCacheDtype.AUTO, 40, "avx512_bf16");
+        productsHaveTheKernelsBits(headDim, NumberFormat.BFLOAT16, KvCacheDtype.AUTO, 20, "avx512_bf16");
     }
 
     @ParameterizedTest
     @ValueSource(ints = {32, 64, 96, 128, 160})
     void productsOfFloatsHaveTheKernelsBits(int headDim) {
         String instructionSet = OneDnn.hasAvx512() ? OneDnn.instructionSet() : "none";
-        productsHaveTheKernelsBits(headDim, NumberFormat.FLOAT32, KvCacheDtype.AUTO, 40, instructionSet);
+        productsHaveTheKernelsBits(headDim, NumberFormat.FLOAT32, KvCacheDtype.AUTO, 20, instructionSet);
     }
 
     @ParameterizedTest

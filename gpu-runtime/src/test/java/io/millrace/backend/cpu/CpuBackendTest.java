@@ -46,7 +46,7 @@ class CpuBackendTest {
         assertEquals(12288, first.bytesPerBlock());
         assertEquals((1 << 20) / 12288, first.numBlocks());
         assertTrue(
-                first.numericFingerprint().matches("cpu/[a-z0-9_]+/onednn-3\\.8\\.1/float32/kernels-v5"),
+                first.numericFingerprint().matches("cpu/[a-z0-9_]+/onednn-3\\.8\\.1/float32/kernels-v6"),
                 first.numericFingerprint());
         first.close();
         first.close();
