@@ -13,6 +13,7 @@ import org.junit.jupiter.api.Test;
 /** The vectorised kernel against its scalar twin, bit by bit, while it is interpreted, being compiled, and compiled. */
 class PanelKernelsTest {
     private static final int PAIR_BYTES = 256;
+    private static final int DEPTH_BYTES = 128;
     private static final int MAX_PAIRS = 300;
 
     private final PanelKernels vector = PanelKernels.fastest();
@@ -31,7 +32,7 @@ class PanelKernelsTest {
         bytes.position(PAIR_BYTES);
         float[] sums = new float[17];
         for (PanelKernels kernels : new PanelKernels[] {vector, scalar}) {
-            kernels.multiply(new PairMemory(bytes), 0, PAIR_BYTES, 2, new float[] {9, 1, 1, 1, 1}, 1, sums, 1, 16);
+            kernels.multiplyPairs(new PairMemory(bytes), 0, PAIR_BYTES, 2, new float[] {9, 1, 1, 1, 1}, 1, sums, 1, 16);
             // 2^-24 + 1 is 1 in float32; 1 - 1 + 2^-24 is not 0.
             assertEquals(0x1p-24f, sums[1]);
         }
@@ -64,8 +65,56 @@ class PanelKernelsTest {
             PairMemory panel = new PairMemory(bytes);
             bytes.clear(); // does not matter any more
             assertEquals(0, panel.bytes().position());
-            scalar.multiply(panel, firstByte, PAIR_BYTES, numPairs, row, rowOffset, expected, 3, numColumns);
-            vector.multiply(panel, firstByte, PAIR_BYTES, numPairs, row, rowOffset, actual, 3, numColumns);
+            scalar.multiplyPairs(panel, firstByte, PAIR_BYTES, numPairs, row, rowOffset, expected, 3, numColumns);
+            vector.multiplyPairs(panel, firstByte, PAIR_BYTES, numPairs, row, rowOffset, actual, 3, numColumns);
+            assertArrayEquals(bits(expected), bits(actual), "seed " + repeat);
+        }
+    }
+
+    @Test
+    void depthsAreAddedInAscendingOrder() {
+        ByteBuffer bytes = ByteBuffer.allocateDirect(4 * DEPTH_BYTES).order(ByteOrder.nativeOrder());
+        putPair(bytes, DEPTH_BYTES, 1f, 0x1p-24f);
+        putPair(bytes, 2 * DEPTH_BYTES, 0x1p-24f, 1f);
+        putPair(bytes, 3 * DEPTH_BYTES, -1f, -1f);
+        bytes.position(DEPTH_BYTES);
+        float[] sums = new float[17];
+        for (PanelKernels kernels : new PanelKernels[] {vector, scalar}) {
+            kernels.multiplyDepths(new PairMemory(bytes), 0, DEPTH_BYTES, 3, new float[] {9, 1, 1, 1}, 1, sums, 1, 16);
+            // 1 + 2^-24 is 1 in float32, and so is 2^-24 + 1.
+            assertEquals(0f, sums[1]);
+            assertEquals(0f, sums[2]);
+            kernels.multiplyDepths(new PairMemory(bytes), 0, DEPTH_BYTES, 3, new float[] {9, 1, 3, 1}, 1, sums, 1, 16);
+            assertEquals(0x1p-22f, sums[1]); // 1 + 3 × 2^-24 is rounded up
+            assertEquals(2f, sums[2]);
+        }
+    }
+
+    @Test
+    void bitsOfDepthsAreTheScalarTwins() {
+        for (int repeat = 0; repeat < 3000; repeat++) {
+            Random random = new Random(repeat);
+            int maxDepths = 600;
+            ByteBuffer bytes =
+                    ByteBuffer.allocateDirect(DEPTH_BYTES * (maxDepths + 1)).order(ByteOrder.nativeOrder());
+            for (int i = 0; i + 4 <= bytes.capacity(); i += 4) {
+                putPair(bytes, i, Bfloat16.widen(half(random)), Bfloat16.widen(half(random)));
+            }
+            float[] row = new float[maxDepths + 3];
+            for (int i = 0; i < row.length; i++) {
+                row[i] = (float) random.nextGaussian();
+            }
+            int numColumns = 16 * (1 + random.nextInt(4));
+            int depthBytes = numColumns > 48 || random.nextBoolean() ? DEPTH_BYTES : numColumns > 32 ? 96 : 64;
+            int numDepths = 1 + random.nextInt(maxDepths - 1);
+            int firstByte = 2 * random.nextInt(32);
+            int rowOffset = random.nextInt(4);
+            float[] expected = new float[70];
+            float[] actual = new float[70];
+            bytes.position(4 * random.nextInt(16));
+            PairMemory panel = new PairMemory(bytes);
+            scalar.multiplyDepths(panel, firstByte, depthBytes, numDepths, row, rowOffset, expected, 3, numColumns);
+            vector.multiplyDepths(panel, firstByte, depthBytes, numDepths, row, rowOffset, actual, 3, numColumns);
             assertArrayEquals(bits(expected), bits(actual), "seed " + repeat);
         }
     }
@@ -88,13 +137,17 @@ class PanelKernelsTest {
         float[] row = new float[8];
         float[] sums = new float[64];
         for (PanelKernels kernels : new PanelKernels[] {vector, scalar}) {
-            kernels.multiply(panel, 0, PAIR_BYTES, 4, row, 0, sums, 0, 64);
+            kernels.multiplyPairs(panel, 0, PAIR_BYTES, 4, row, 0, sums, 0, 64);
             assertThrows(
                     IndexOutOfBoundsException.class,
-                    () -> kernels.multiply(panel, 4, PAIR_BYTES, 4, row, 0, sums, 0, 64));
+                    () -> kernels.multiplyPairs(panel, 4, PAIR_BYTES, 4, row, 0, sums, 0, 64));
             assertThrows(
                     IndexOutOfBoundsException.class,
-                    () -> kernels.multiply(panel, -4, PAIR_BYTES, 4, row, 0, sums, 0, 64));
+                    () -> kernels.multiplyPairs(panel, -4, PAIR_BYTES, 4, row, 0, sums, 0, 64));
+            kernels.multiplyDepths(panel, 0, DEPTH_BYTES, 8, row, 0, sums, 0, 48);
+            assertThrows(
+                    IndexOutOfBoundsException.class,
+                    () -> kernels.multiplyDepths(panel, 2 + 128, DEPTH_BYTES, 8, row, 0, sums, 0, 64));
         }
         assertThrows(IllegalArgumentException.class, () -> new PairMemory(ByteBuffer.allocate(64)));
     }
