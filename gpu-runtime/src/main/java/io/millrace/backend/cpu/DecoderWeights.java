@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -68,6 +69,7 @@ final class DecoderWeights implements AutoCloseable {
         this.embedding = model.weight(Weight.EMBEDDING, 0);
         this.finalNorm = vector(model, Weight.FINAL_NORM, 0);
         this.lmHead = register(new PackedMatrix(
+                format,
                 spec.hiddenSize(),
                 MAX_LM_HEAD_PANEL_WIDTH,
                 ProductEnd.STORE,
@@ -78,9 +80,7 @@ final class DecoderWeights implements AutoCloseable {
         for (int i = 0; i < layers.length; i++) {
             layers[i] = describeLayer(model, i);
         }
-        long numBytes = format.bytes()
-                * matrices.stream().mapToLong(PackedMatrix::numElements).sum();
-        this.shapes = new MatmulShapes(format, kernels, numBytes >= MIN_BYTES_OF_MEMORY);
+        this.shapes = new MatmulShapes(format, kernels, numBytes() >= MIN_BYTES_OF_MEMORY);
     }
 
     /** Reads and packs a model with all compute threads, then waits for them. */
@@ -94,7 +94,12 @@ final class DecoderWeights implements AutoCloseable {
             throw e;
         }
         LOG.info(
-                "packed {} as {} in {} ms", model.path(), format.optionName(), (System.nanoTime() - start) / 1_000_000);
+                "packed {} for {} arithmetic in {} ms: {} MB of weights, held as {}",
+                model.path(),
+                format.optionName(),
+                (System.nanoTime() - start) / 1_000_000,
+                weights.numBytes() / 1_000_000,
+                weights.heldFormats());
         String refused = weights.shapes.refusedRowCounts();
         if (!refused.isEmpty()) {
             LOG.info(
@@ -103,13 +108,25 @@ final class DecoderWeights implements AutoCloseable {
                     refused);
         }
         String withoutSingleRows = weights.shapes.withoutSingleRows();
-        if (format == NumberFormat.BFLOAT16 && !withoutSingleRows.isEmpty()) {
+        if (!withoutSingleRows.isEmpty()) {
             LOG.info(
                     "steps of one row are left to the matrix library, since its sums or its layout here are not those of our"
                             + " own kernel, which reads weights faster; nothing but larger batches helps: {}",
                     withoutSingleRows);
         }
         return weights;
+    }
+
+    /** Of all matrices, as they are held. */
+    private long numBytes() {
+        return matrices.stream().mapToLong(PackedMatrix::numBytes).sum();
+    }
+
+    private String heldFormats() {
+        return matrices.stream()
+                .map(matrix -> matrix.heldFormat().optionName())
+                .distinct()
+                .collect(Collectors.joining(" and "));
     }
 
     private Layer describeLayer(ModelDirectory model, int layer) {
@@ -121,6 +138,7 @@ final class DecoderWeights implements AutoCloseable {
         return new Layer(
                 vector(model, Weight.ATTENTION_NORM, layer),
                 register(new PackedMatrix(
+                        format,
                         hidden,
                         MAX_PANEL_WIDTH,
                         ProductEnd.STORE,
@@ -132,6 +150,7 @@ final class DecoderWeights implements AutoCloseable {
                         model.weight(Weight.KEY, layer),
                         model.weight(Weight.VALUE, layer))),
                 register(new PackedMatrix(
+                        format,
                         attentionWidth,
                         MAX_PANEL_WIDTH,
                         ProductEnd.ADD,
@@ -140,6 +159,7 @@ final class DecoderWeights implements AutoCloseable {
                         model.weight(Weight.ATTENTION_OUTPUT, layer))),
                 vector(model, Weight.MLP_NORM, layer),
                 register(new PackedMatrix(
+                        format,
                         hidden,
                         MAX_GATE_PANEL_WIDTH,
                         ProductEnd.GATE,
@@ -147,6 +167,7 @@ final class DecoderWeights implements AutoCloseable {
                         mlpBias ? vector(model, Weight.GATE_BIAS, layer) : null,
                         model.weight(Weight.GATE, layer))),
                 register(new PackedMatrix(
+                        format,
                         hidden,
                         MAX_GATE_PANEL_WIDTH,
                         ProductEnd.STORE,
@@ -154,6 +175,7 @@ final class DecoderWeights implements AutoCloseable {
                         mlpBias ? vector(model, Weight.UP_BIAS, layer) : null,
                         model.weight(Weight.UP, layer))),
                 register(new PackedMatrix(
+                        format,
                         intermediate,
                         MAX_PANEL_WIDTH,
                         ProductEnd.ADD,

@@ -1,6 +1,9 @@
 package io.millrace.backend.cpu;
 
+import static org.bytedeco.dnnl.global.dnnl.dnnl_BA16a32b;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_BA16a48b;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_BA16a48b2a;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_BA16a64b;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_binary_mul;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_eltwise_swish;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_f32;
@@ -22,6 +25,7 @@ import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_desc_query_md;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_primitive_destroy;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_query_scratchpad_md;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_query_weights_md;
+import static org.bytedeco.dnnl.global.dnnl.dnnl_reorder_primitive_desc_create;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_success;
 
 import org.bytedeco.dnnl.dnnl_memory_desc;
@@ -32,42 +36,76 @@ import org.bytedeco.dnnl.dnnl_primitive_desc;
 
 /**
  * Products of any number of rows with panels of one shape: [rows, depth] × [depth, width] → [rows, width], which go to rows
- * a stride apart by one {@link ProductEnd}. The packed layout of a panel is the one oneDNN prefers at the anchor row count,
- * and all row counts use it. One primitive per candidate row count, made at first use on a compute thread. Thread-safe.
+ * a stride apart by one {@link ProductEnd}. All row counts use the same layout of a panel. Panels may be held in a narrower
+ * format than the product takes; then they lie in the same way, and are widened before it. One primitive per candidate row
+ * count, made at first use on a compute thread. Thread-safe.
  */
 final class MatmulShape implements AutoCloseable {
     private final int depth;
     private final int width;
     private final NumberFormat format;
+    private final NumberFormat heldFormat;
     private final int rowStride;
     private final ProductEnd end;
     private final int resultStride;
     private final boolean hasBias;
-    private final dnnl_memory_desc packedLayout;
-    private final long packedBytes;
-    private final PairBlocks pairBlocks;
+    private final dnnl_memory_desc productLayout;
+    private final dnnl_memory_desc packedLayout; // the same where panels are held in the product's format
+    private final PanelBlocks blocks;
     private final dnnl_primitive[] primitives = new dnnl_primitive[RowCounts.CANDIDATES.length];
     private final dnnl_memory_desc[] scratchpads = new dnnl_memory_desc[RowCounts.CANDIDATES.length];
+    private dnnl_primitive widening;
     private volatile RowCounts rowCounts;
     private volatile int sumDepth;
+
+    /** Panels held in the product's own format. */
+    MatmulShape(int depth, int width, NumberFormat format, ProductEnd end, int resultStride, boolean hasBias) {
+        this(depth, width, format, format, end, resultStride, hasBias);
+    }
 
     /**
      * Panels in the layout that the library prefers, unless that fills up their last columns to a block and another one need not:
      * what is filled up is read, too.
      *
+     * @param format of rows and of the product's arithmetic
+     * @param heldFormat of panels: the same, or bfloat16 where {@link #canWiden}
      * @param resultStride elements from one row of the result to the next
      * @param hasBias whether a panel has a number for each of its columns that is added to the products
      */
-    MatmulShape(int depth, int width, NumberFormat format, ProductEnd end, int resultStride, boolean hasBias) {
-        this(depth, width, format, layoutTag(width, format), depth, end, resultStride, hasBias);
+    MatmulShape(
+            int depth,
+            int width,
+            NumberFormat format,
+            NumberFormat heldFormat,
+            ProductEnd end,
+            int resultStride,
+            boolean hasBias) {
+        this(depth, width, format, heldFormat, layoutTag(width, format), depth, end, resultStride, hasBias);
+    }
+
+    /** Whether panels may be held as bfloat16 where the arithmetic is float32: their layout must be known, and the same in both. */
+    static boolean canWiden() {
+        return OneDnn.hasAvx512();
     }
 
     private static int layoutTag(int width, NumberFormat format) {
-        boolean fits = format == NumberFormat.BFLOAT16 && width % 64 != 0 && width % 48 == 0;
+        if (format == NumberFormat.FLOAT32) {
+            return OneDnn.hasAvx512() ? tagOfLeastFilling(width) : dnnl_format_tag_any;
+        }
         if (!OneDnn.instructionSet().equals("avx512_bf16")) {
             return dnnl_format_tag_any; // for AMX, blocks of 48 may be none or slow
         }
-        return fits ? dnnl_BA16a48b2a : dnnl_format_tag_any;
+        return width % 64 != 0 && width % 48 == 0 ? dnnl_BA16a48b2a : dnnl_format_tag_any;
+    }
+
+    private static int tagOfLeastFilling(int width) {
+        int of64 = -width & 63;
+        int of48 = (48 - width % 48) % 48;
+        int of32 = -width & 31;
+        if (of64 <= Math.min(of48, of32)) {
+            return dnnl_BA16a64b;
+        }
+        return of48 <= of32 ? dnnl_BA16a48b : dnnl_BA16a32b;
     }
 
     /**
@@ -77,13 +115,14 @@ final class MatmulShape implements AutoCloseable {
      * @throws IllegalStateException if the library has no product for it
      */
     MatmulShape(int depth, int width, NumberFormat format, int layoutTag, int rowStride, ProductEnd end) {
-        this(depth, width, format, layoutTag, rowStride, end, width, false);
+        this(depth, width, format, format, layoutTag, rowStride, end, width, false);
     }
 
     private MatmulShape(
             int depth,
             int width,
             NumberFormat format,
+            NumberFormat heldFormat,
             int layoutTag,
             int rowStride,
             ProductEnd end,
@@ -92,6 +131,7 @@ final class MatmulShape implements AutoCloseable {
         this.depth = depth;
         this.width = width;
         this.format = format;
+        this.heldFormat = heldFormat;
         this.rowStride = rowStride;
         this.end = end;
         this.resultStride = resultStride;
@@ -99,13 +139,21 @@ final class MatmulShape implements AutoCloseable {
         dnnl_memory_desc any = OneDnn.matrixOfLayout(depth, width, format.dataType(), layoutTag);
         try {
             dnnl_primitive_desc descriptor = describe(RowCounts.ANCHOR, any);
-            packedLayout = cloneOf(dnnl_primitive_desc_query_md(descriptor, dnnl_query_weights_md, 0));
-            packedBytes = dnnl_memory_desc_get_size(packedLayout);
-            pairBlocks = PairBlocks.of(packedLayout, format);
+            productLayout = cloneOf(dnnl_primitive_desc_query_md(descriptor, dnnl_query_weights_md, 0));
+            packedLayout = isWidened()
+                    ? OneDnn.matrixOfLayout(depth, width, heldFormat.dataType(), layoutTag)
+                    : cloneOf(productLayout);
+            blocks = heldFormat == NumberFormat.BFLOAT16 ? blocksFor(format, packedLayout) : null;
             dnnl_primitive_desc_destroy(descriptor);
         } finally {
             dnnl_memory_desc_destroy(any);
         }
+    }
+
+    /** Null where our own kernels have no such product. */
+    private static PanelBlocks blocksFor(NumberFormat format, dnnl_memory_desc layout) {
+        PanelBlocks blocks = PanelBlocks.of(layout);
+        return blocks != null && blocks.arePairs() == (format == NumberFormat.BFLOAT16) ? blocks : null;
     }
 
     int depth() {
@@ -116,8 +164,19 @@ final class MatmulShape implements AutoCloseable {
         return width;
     }
 
+    /** Of rows and of the product's arithmetic. */
     NumberFormat format() {
         return format;
+    }
+
+    /** Of panels. */
+    NumberFormat heldFormat() {
+        return heldFormat;
+    }
+
+    /** Whether panels are held in a narrower format than the product takes. */
+    boolean isWidened() {
+        return heldFormat != format;
     }
 
     int rowStride() {
@@ -156,12 +215,18 @@ final class MatmulShape implements AutoCloseable {
         return OneDnn.matrix(1, width, dnnl_f32, width, 1);
     }
 
+    /** Of a panel as it is held. */
     dnnl_memory_desc packedLayout() {
         return packedLayout;
     }
 
     long packedBytes() {
-        return packedBytes;
+        return dnnl_memory_desc_get_size(packedLayout);
+    }
+
+    /** Of a panel as the product takes it. */
+    dnnl_memory_desc productLayout() {
+        return productLayout;
     }
 
     /** The accepted row counts; set once by the probe. */
@@ -173,9 +238,9 @@ final class MatmulShape implements AutoCloseable {
         rowCounts = accepted;
     }
 
-    /** How packed panels lie, if it is in blocks of pairs; else null. */
-    PairBlocks pairBlocks() {
-        return pairBlocks;
+    /** How packed panels lie, if our own kernels know to multiply with them; else null. */
+    PanelBlocks blocks() {
+        return blocks;
     }
 
     /** How many depths the library adds up before it adds the sum to those before; 0 if that is not known. */
@@ -190,7 +255,7 @@ final class MatmulShape implements AutoCloseable {
 
     synchronized dnnl_primitive primitive(int candidate) {
         if (primitives[candidate] == null) {
-            dnnl_primitive_desc descriptor = describe(RowCounts.CANDIDATES[candidate], packedLayout);
+            dnnl_primitive_desc descriptor = describe(RowCounts.CANDIDATES[candidate], productLayout);
             dnnl_primitive primitive = new dnnl_primitive();
             try {
                 OneDnn.check(dnnl_primitive_create(primitive, descriptor), "create the product " + this);
@@ -201,6 +266,33 @@ final class MatmulShape implements AutoCloseable {
             primitives[candidate] = primitive;
         }
         return primitives[candidate];
+    }
+
+    /** From the packed to the product's layout. Needs no scratchpad: it goes from element to element. */
+    synchronized dnnl_primitive widening() {
+        if (widening == null) {
+            dnnl_primitive_attr attributes = OneDnn.newAttributes();
+            dnnl_primitive_desc descriptor = new dnnl_primitive_desc();
+            dnnl_primitive primitive = new dnnl_primitive();
+            try {
+                OneDnn.check(
+                        dnnl_reorder_primitive_desc_create(
+                                descriptor, packedLayout, OneDnn.engine(), productLayout, OneDnn.engine(), attributes),
+                        "describe the widening of " + this);
+                long scratchpadBytes = dnnl_memory_desc_get_size(
+                        dnnl_primitive_desc_query_md(descriptor, dnnl_query_scratchpad_md, 0));
+                if (scratchpadBytes > 0) {
+                    throw new IllegalStateException(
+                            "oneDNN wants " + scratchpadBytes + " bytes of scratchpad to widen panels of " + this);
+                }
+                OneDnn.check(dnnl_primitive_create(primitive, descriptor), "create the widening of " + this);
+            } finally {
+                dnnl_primitive_desc_destroy(descriptor);
+                dnnl_primitive_attr_destroy(attributes);
+            }
+            widening = primitive;
+        }
+        return widening;
     }
 
     /** The scratchpad that a call needs; {@link #primitive} was called before. */
@@ -276,12 +368,17 @@ final class MatmulShape implements AutoCloseable {
                 dnnl_memory_desc_destroy(scratchpads[i]);
             }
         }
+        if (widening != null) {
+            dnnl_primitive_destroy(widening);
+        }
+        dnnl_memory_desc_destroy(productLayout);
         dnnl_memory_desc_destroy(packedLayout);
     }
 
     @Override
     public String toString() {
-        return depth + "x" + width + " " + format.optionName() + (end == ProductEnd.STORE ? "" : " " + end)
+        return depth + "x" + width + " " + format.optionName()
+                + (isWidened() ? " of " + heldFormat.optionName() : "") + (end == ProductEnd.STORE ? "" : " " + end)
                 + " (result stride " + resultStride + (hasBias ? ", with bias)" : ")");
     }
 }

@@ -12,7 +12,8 @@ final class MatmulShapes implements AutoCloseable {
     private final boolean multipliesSingleRows;
     private final Map<Key, MatmulShape> shapes = new LinkedHashMap<>();
 
-    private record Key(int depth, int width, ProductEnd end, int resultStride, boolean hasBias) {}
+    private record Key(
+            int depth, int width, NumberFormat heldFormat, ProductEnd end, int resultStride, boolean hasBias) {}
 
     /** @param multipliesSingleRows whether {@link SingleRowProducts} are worth a trial */
     MatmulShapes(NumberFormat format, Kernels kernels, boolean multipliesSingleRows) {
@@ -22,9 +23,10 @@ final class MatmulShapes implements AutoCloseable {
     }
 
     /** Finds a shape, making and probing it if it is new. Compute threads only. */
-    synchronized MatmulShape shape(int depth, int width, ProductEnd end, int resultStride, boolean hasBias) {
-        return shapes.computeIfAbsent(new Key(depth, width, end, resultStride, hasBias), key -> {
-            MatmulShape shape = new MatmulShape(depth, width, format, end, resultStride, hasBias);
+    synchronized MatmulShape shape(
+            int depth, int width, NumberFormat heldFormat, ProductEnd end, int resultStride, boolean hasBias) {
+        return shapes.computeIfAbsent(new Key(depth, width, heldFormat, end, resultStride, hasBias), key -> {
+            MatmulShape shape = new MatmulShape(depth, width, format, heldFormat, end, resultStride, hasBias);
             try (RowProbe probe = new RowProbe(shape, kernels)) {
                 shape.acceptRowCounts(probe.rowCounts());
                 if (multipliesSingleRows) {
@@ -47,11 +49,11 @@ final class MatmulShapes implements AutoCloseable {
         return all.toString();
     }
 
-    /** The shapes whose single rows only the library multiplies, for the log; empty if none. */
+    /** The shapes of bfloat16 panels whose single rows only the library multiplies, for the log; empty if none. */
     synchronized String withoutSingleRows() {
         StringJoiner all = new StringJoiner("; ");
         for (MatmulShape shape : shapes.values()) {
-            if (multipliesSingleRows && shape.sumDepth() == 0) {
+            if (multipliesSingleRows && shape.heldFormat() == NumberFormat.BFLOAT16 && shape.sumDepth() == 0) {
                 all.add(shape.toString());
             }
         }

@@ -42,6 +42,7 @@ final class MatmulThread implements AutoCloseable {
     private final NativeBuffer tileMemory;
     private final BytePointer tilePointer;
     private final FloatBuffer tileView;
+    private final PanelWidening widening = new PanelWidening(stream);
 
     /** @param maxTileElements most elements of the tile, rows rounded up and a result stride apart */
     MatmulThread(int maxTileElements) {
@@ -67,7 +68,7 @@ final class MatmulThread implements AutoCloseable {
 
     /** Multiplies the candidate's number of rows from firstRow on with a panel, and stores the product in the tile. */
     void multiply(ActivationBuffer source, int firstRow, int candidate, PackedPanel panel) {
-        call(source, candidate, panel).run(pointer(source, firstRow, 0), panel, tilePointer, stream);
+        run(source, firstRow, 0, candidate, panel, tilePointer);
     }
 
     /**
@@ -87,8 +88,7 @@ final class MatmulThread implements AutoCloseable {
             throw new IllegalArgumentException(
                     "rows of " + target.width() + " " + target.format() + " elements cannot take the product " + shape);
         }
-        call(source, candidate, panel)
-                .run(pointer(source, firstRow, 0), panel, pointer(target, targetRow, targetColumn), stream);
+        run(source, firstRow, 0, candidate, panel, pointer(target, targetRow, targetColumn));
     }
 
     /** The same of columns from firstColumn on, into memory of the caller's, [rows][panel width] of float32 from an offset on. */
@@ -100,8 +100,19 @@ final class MatmulThread implements AutoCloseable {
             PackedPanel panel,
             NativeBuffer result,
             long resultOffsetBytes) {
-        call(source, candidate, panel)
-                .run(pointer(source, firstRow, firstColumn), panel, pointer(result, resultOffsetBytes), stream);
+        run(source, firstRow, firstColumn, candidate, panel, pointer(result, resultOffsetBytes));
+    }
+
+    private void run(
+            ActivationBuffer source,
+            int firstRow,
+            int firstColumn,
+            int candidate,
+            PackedPanel panel,
+            BytePointer target) {
+        Call call = call(source, candidate, panel);
+        dnnl_memory weights = panel.shape().isWidened() ? widening.widen(panel) : panel.memory();
+        call.run(pointer(source, firstRow, firstColumn), panel, weights, target, stream);
     }
 
     private Call call(ActivationBuffer source, int candidate, PackedPanel panel) {
@@ -145,6 +156,7 @@ final class MatmulThread implements AutoCloseable {
                 }
             }
         }
+        widening.close();
         dnnl_stream_destroy(stream);
         tileMemory.close();
     }
@@ -167,6 +179,7 @@ final class MatmulThread implements AutoCloseable {
         private BytePointer lastTarget;
         private long lastTargetPosition;
         private PackedPanel lastPanel;
+        private dnnl_memory lastWeights;
 
         Call(MatmulShape shape, int candidate, BytePointer tilePointer) {
             int numRows = RowCounts.CANDIDATES[candidate];
@@ -209,7 +222,8 @@ final class MatmulThread implements AutoCloseable {
             dnnl_memory_desc_destroy(layout);
         }
 
-        void run(BytePointer rows, PackedPanel panel, BytePointer target, dnnl_stream stream) {
+        /** @param weights the panel in the product's format */
+        void run(BytePointer rows, PackedPanel panel, dnnl_memory weights, BytePointer target, dnnl_stream stream) {
             int status = 0;
             if (rows != lastRows || rows.position() != lastPosition) {
                 status = dnnl_memory_set_data_handle(source, rows);
@@ -221,13 +235,14 @@ final class MatmulThread implements AutoCloseable {
                 lastTarget = target;
                 lastTargetPosition = target.position();
             }
-            if (panel != lastPanel) {
-                weightsArgument.memory(panel.memory());
-                if (biasArgument != null) {
-                    biasArgument.memory(panel.bias());
-                }
-                lastPanel = panel;
+            if (weights != lastWeights) {
+                weightsArgument.memory(weights);
+                lastWeights = weights;
             }
+            if (panel != lastPanel && biasArgument != null) {
+                biasArgument.memory(panel.bias());
+            }
+            lastPanel = panel;
             status |= dnnl_primitive_execute(primitive, stream, numArguments, arguments);
             if (status != 0) {
                 OneDnn.check(status, "multiply " + name);

@@ -1,5 +1,6 @@
 package io.millrace.backend.cpu;
 
+import io.millrace.model.StorageType;
 import io.millrace.model.Tensor;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
@@ -16,6 +17,12 @@ final class PackedMatrix implements AutoCloseable {
 
     private static final int PANEL_GRANULE = 16;
 
+    /** Most bytes of a panel in the product's format that is held in another: with its rows, what a core's own cache takes. */
+    private static final int MAX_WIDENED_BYTES = 640 << 10;
+
+    private static final int MIN_WIDENED_WIDTH = 64;
+
+    private final NumberFormat heldFormat;
     private final int depth;
     private final int width;
     private final int panelWidth;
@@ -29,10 +36,18 @@ final class PackedMatrix implements AutoCloseable {
     /**
      * Nothing is read before {@link #packPanel}.
      *
+     * @param format of the products' arithmetic; a BF16 checkpoint's tensors may be held as they are in either
      * @param resultStride elements of a row of what the products go to; {@link #TOGETHER} where they lie together
      * @param bias [width], null where there is none
      */
-    PackedMatrix(int depth, int maxPanelWidth, ProductEnd end, int resultStride, float[] bias, Tensor... tensors) {
+    PackedMatrix(
+            NumberFormat format,
+            int depth,
+            int maxPanelWidth,
+            ProductEnd end,
+            int resultStride,
+            float[] bias,
+            Tensor... tensors) {
         this.depth = depth;
         this.end = end;
         this.resultStride = resultStride;
@@ -43,8 +58,19 @@ final class PackedMatrix implements AutoCloseable {
             sum = Math.addExact(sum, Math.toIntExact(tensor.shape()[0]));
         }
         this.width = sum;
-        this.panelWidth = choosePanelWidth(width, maxPanelWidth);
+        this.heldFormat = chooseHeldFormat(format);
+        this.panelWidth = choosePanelWidth(
+                width, heldFormat == format ? maxPanelWidth : Math.min(maxPanelWidth, maxWidenedWidth(format)));
         this.panels = new PackedPanel[(width + panelWidth - 1) / panelWidth];
+    }
+
+    private NumberFormat chooseHeldFormat(NumberFormat format) {
+        boolean isBfloat16 = tensors.stream().allMatch(tensor -> tensor.storageType() == StorageType.BF16);
+        return isBfloat16 && MatmulShape.canWiden() ? NumberFormat.BFLOAT16 : format;
+    }
+
+    private int maxWidenedWidth(NumberFormat format) {
+        return Math.max(MIN_WIDENED_WIDTH, MAX_WIDENED_BYTES / format.bytes() / depth);
     }
 
     /** Panels of equal width, an even number of them, if the width allows; else a last one that is narrower. */
@@ -61,9 +87,13 @@ final class PackedMatrix implements AutoCloseable {
         return Math.min(width, maxPanelWidth / PANEL_GRANULE * PANEL_GRANULE);
     }
 
-    /** Elements, whether they are packed yet or not. */
-    long numElements() {
-        return (long) depth * width;
+    /** What is held, whether it is packed yet or not. */
+    long numBytes() {
+        return (long) depth * width * heldFormat.bytes();
+    }
+
+    NumberFormat heldFormat() {
+        return heldFormat;
     }
 
     int numPanels() {
@@ -89,8 +119,8 @@ final class PackedMatrix implements AutoCloseable {
         int start = panelStart(index);
         int columns = Math.min(panelWidth, width - start);
         int stride = resultStride == TOGETHER ? columns : resultStride;
-        MatmulShape shape = shapes.shape(depth, columns, end, stride, bias != null);
-        int bytes = shape.format().bytes();
+        MatmulShape shape = shapes.shape(depth, columns, heldFormat, end, stride, bias != null);
+        int bytes = heldFormat.bytes();
         try (NativeBuffer plain = new NativeBuffer((long) columns * depth * bytes)) {
             ByteBuffer view = plain.asByteBuffer();
             short[] halves = new short[depth];
@@ -103,9 +133,11 @@ final class PackedMatrix implements AutoCloseable {
                 }
                 Tensor tensor = tensors.get(part);
                 long first = (long) row * depth;
-                if (shape.format() == NumberFormat.BFLOAT16) {
+                if (heldFormat == NumberFormat.BFLOAT16) {
                     tensor.readBfloat16(first, halves, 0, depth);
-                    clearSubnormal(halves);
+                    if (!shape.isWidened()) {
+                        clearSubnormal(halves);
+                    }
                     view.asShortBuffer().put(halves);
                 } else {
                     tensor.readFloats(first, floats, 0, depth);
@@ -118,7 +150,7 @@ final class PackedMatrix implements AutoCloseable {
         }
     }
 
-    /** The library's products take such numbers for 0, our own would not. */
+    /** The library's bfloat16 products take such numbers for 0, our own would not. */
     private static void clearSubnormal(short[] halves) {
         for (int i = 0; i < halves.length; i++) {
             halves[i] = (halves[i] & 0x7f80) == 0 ? (short) (halves[i] & 0x8000) : halves[i];

@@ -35,7 +35,7 @@ final class PackedPanel implements AutoCloseable {
     /**
      * Packs a panel.
      *
-     * @param rows [width][depth] in the shape's format: the panel transposed, as checkpoints store it
+     * @param rows [width][depth] in the format that the shape's panels are held in: the panel transposed, as checkpoints store it
      * @param bias [width], null where the shape has none
      * @param arena where the packed panel lies; to be closed after the panel
      */
@@ -45,7 +45,7 @@ final class PackedPanel implements AutoCloseable {
         this.bias = shape.hasBias() ? packBias(shape, bias, arena) : null;
         this.biasValues = shape.hasBias() ? bias.clone() : null;
         BytePointer place = arena.allocate(shape.packedBytes());
-        this.pairs = shape.pairBlocks() == null ? null : viewOf(place, shape.packedBytes());
+        this.pairs = shape.blocks() == null ? null : viewOf(place, shape.packedBytes());
         try {
             OneDnn.check(
                     dnnl_memory_create(memory, shape.packedLayout(), OneDnn.engine(), place),
@@ -60,7 +60,7 @@ final class PackedPanel implements AutoCloseable {
     /** Here and below, what was never made is no address, which the library destroys without complaint. */
     private void pack(NativeBuffer rows, dnnl_stream stream) {
         dnnl_memory_desc plain =
-                OneDnn.matrix(shape.depth(), shape.width(), shape.format().dataType(), 1, shape.depth());
+                OneDnn.matrix(shape.depth(), shape.width(), shape.heldFormat().dataType(), 1, shape.depth());
         dnnl_memory source = new dnnl_memory();
         dnnl_primitive_desc descriptor = new dnnl_primitive_desc();
         dnnl_primitive reorder = new dnnl_primitive();
@@ -134,7 +134,7 @@ final class PackedPanel implements AutoCloseable {
         return biasValues;
     }
 
-    /** What was packed, by {@link MatmulShape#pairBlocks}; null where the caller fills the panel or its layout is another one. */
+    /** What was packed, by {@link MatmulShape#blocks}; null where the caller fills the panel or its layout is another one. */
     PairMemory pairs() {
         return pairs;
     }

@@ -54,7 +54,8 @@ final class RowProbe implements AutoCloseable {
      * those tried does, or panels lie in another layout.
      */
     int sumDepth() {
-        if (shape.pairBlocks() == null || shape.depth() % 2 != 0) {
+        PanelBlocks blocks = shape.blocks();
+        if (blocks == null || blocks.arePairs() && shape.depth() % 2 != 0) {
             return 0;
         }
         try (SingleRowProducts products = new SingleRowProducts(shape.depth(), shape.width(), trial.thread.stream())) {
@@ -187,7 +188,7 @@ final class RowProbe implements AutoCloseable {
             fill(bias, random, 1f);
             float[] column = new float[shape.depth()];
             try (NativeBuffer plain = new NativeBuffer(
-                    (long) shape.depth() * shape.width() * shape.format().bytes())) {
+                    (long) shape.depth() * shape.width() * shape.heldFormat().bytes())) {
                 ByteBuffer bytes = plain.asByteBuffer();
                 for (int c = 0; c < shape.width(); c++) {
                     fill(column, random, 0.05f);
@@ -196,7 +197,7 @@ final class RowProbe implements AutoCloseable {
                         repeatFirstHalf(column, -1f);
                     }
                     for (float value : column) {
-                        if (shape.format() == NumberFormat.BFLOAT16) {
+                        if (shape.heldFormat() == NumberFormat.BFLOAT16) {
                             bytes.putShort(Bfloat16.round(value));
                         } else {
                             bytes.putFloat(value);

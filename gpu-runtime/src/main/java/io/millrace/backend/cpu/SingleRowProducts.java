@@ -15,7 +15,7 @@ import org.bytedeco.dnnl.dnnl_stream;
  */
 final class SingleRowProducts implements AutoCloseable {
     /**
-     * The library's instruction takes numbers and sums below 2^-126 for 0, the kernel does not. Where it could show, sums are far
+     * The library's bfloat16 instruction takes numbers and sums below 2^-126 for 0, the kernel does not. Where it could show, sums are far
      * below this, too, and the library computes them.
      */
     private static final int SMALLEST_SUM_BITS = Float.floatToRawIntBits(0x1p-100f);
@@ -68,9 +68,9 @@ final class SingleRowProducts implements AutoCloseable {
         this.stream = stream;
         this.numTasks = numTasks;
         row = new float[maxDepth];
-        sums = new float[maxWidth + PairBlocks.MAX_WIDTH];
-        gates = new float[maxWidth + PairBlocks.MAX_WIDTH];
-        part = new float[PairBlocks.MAX_WIDTH];
+        sums = new float[maxWidth + PanelBlocks.MAX_WIDTH];
+        gates = new float[maxWidth + PanelBlocks.MAX_WIDTH];
+        part = new float[PanelBlocks.MAX_WIDTH];
         halves = new short[Math.max(maxDepth, maxWidth)];
     }
 
@@ -171,45 +171,52 @@ final class SingleRowProducts implements AutoCloseable {
         if (!isRead) {
             read(source, sourceRow, shape.depth());
         }
-        for (int column = 0;
-                column < shape.width();
-                column += shape.pairBlocks().width()) {
+        for (int column = 0; column < shape.width(); column += shape.blocks().width()) {
             multiplyBlock(panel, column, results);
         }
         if (panel.biasValues() != null) {
             add(results, 0, panel.biasValues(), shape.width());
         }
-        return !hasTiny(results, shape.width());
+        return shape.format() == NumberFormat.FLOAT32 || !hasTiny(results, shape.width());
     }
 
     private void read(ActivationBuffer source, int sourceRow, int depth) {
+        isRead = true;
+        if (source.format() == NumberFormat.FLOAT32) {
+            source.get(sourceRow, 0, row, 0, depth);
+            return;
+        }
         source.getHalves(sourceRow, halves, depth);
         for (int i = 0; i < depth; i++) {
             // The library's instruction takes what has no exponent for 0.
             row[i] = (halves[i] & 0x7f80) == 0 ? 0f : Float.intBitsToFloat(halves[i] << 16);
         }
-        isRead = true;
     }
 
     /** As many depths at a time as the library adds up in registers. */
     private void multiplyBlock(PackedPanel panel, int column, float[] results) {
         MatmulShape shape = panel.shape();
-        PairBlocks blocks = shape.pairBlocks();
-        int numColumns = Math.min(blocks.width(), (shape.width() - column + Kernels.LANES - 1) & -Kernels.LANES);
-        for (int depth = 0; depth < shape.depth(); depth += shape.sumDepth()) {
-            kernels.multiply(
-                    panel.pairs(),
-                    blocks.firstByte(column) + depth / 2 * blocks.pairBytes(),
-                    blocks.pairBytes(),
-                    Math.min(shape.sumDepth(), shape.depth() - depth) / 2,
-                    row,
-                    depth,
-                    depth == 0 ? results : part,
-                    depth == 0 ? column : 0,
-                    numColumns);
-            if (depth > 0) {
-                add(results, column, part, numColumns);
-            }
+        int blockWidth = shape.blocks().width();
+        int numColumns = Math.min(blockWidth, (shape.width() - column + Kernels.LANES - 1) & -Kernels.LANES);
+        multiplyDepths(panel, column, numColumns, 0, results, column);
+        for (int depth = shape.sumDepth(); depth < shape.depth(); depth += shape.sumDepth()) {
+            multiplyDepths(panel, column, numColumns, depth, part, 0);
+            add(results, column, part, numColumns);
+        }
+    }
+
+    private void multiplyDepths(
+            PackedPanel panel, int column, int numColumns, int depth, float[] results, int resultOffset) {
+        MatmulShape shape = panel.shape();
+        PanelBlocks blocks = shape.blocks();
+        int at = blocks.firstByte(column, depth);
+        int bytes = blocks.depthBytes();
+        int count = Math.min(shape.sumDepth(), shape.depth() - depth);
+        if (blocks.arePairs()) {
+            kernels.multiplyPairs(
+                    panel.pairs(), at, 2 * bytes, count / 2, row, depth, results, resultOffset, numColumns);
+        } else {
+            kernels.multiplyDepths(panel.pairs(), at, bytes, count, row, depth, results, resultOffset, numColumns);
         }
     }
 

@@ -123,7 +123,7 @@ class SingleRowProductsTest {
     void layoutsOfOtherNumbersHaveNoPairs() {
         try (MatmulShape shape = new MatmulShape(64, 64, NumberFormat.FLOAT32, ProductEnd.STORE, 64, false);
                 RowProbe probe = new RowProbe(shape, kernels)) {
-            assertEquals(null, shape.pairBlocks());
+            assertEquals(null, shape.blocks());
             assertEquals(0, probe.sumDepth());
         }
     }

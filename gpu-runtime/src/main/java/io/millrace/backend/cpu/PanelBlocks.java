@@ -12,38 +12,45 @@ import org.bytedeco.javacpp.LongPointer;
 import org.bytedeco.javacpp.PointerPointer;
 
 /**
- * The packed layout that oneDNN calls BA16a64b2a, or one with another number of columns: blocks of columns one after the other, in
- * each of them [pairs of depths][columns][2].
+ * How bfloat16 panels lie that our own kernels can read: blocks of columns one after the other, in each of them [pairs of
+ * depths][columns][2], which oneDNN calls BA16a64b2a, or [depths][columns], BA16a64b; or with another number of columns.
  *
  * @param width columns of a block, the last one filled up
  * @param bytes of a block
+ * @param arePairs whether of pairs of depths
  */
-record PairBlocks(int width, int bytes) {
+record PanelBlocks(int width, int bytes, boolean arePairs) {
     static final int MAX_WIDTH = 64;
 
-    private static final int DEPTHS_PER_BLOCK = 32;
+    /** What a vector of pairs of columns takes. */
+    private static final int MIN_WIDTH_OF_DEPTHS = 32;
 
-    /** Null if a layout is another one. */
-    static PairBlocks of(dnnl_memory_desc layout, NumberFormat format) {
+    private static final int DEPTHS_PER_STEP = 16;
+
+    /** Null if a layout of bfloat16 numbers is another one. */
+    static PanelBlocks of(dnnl_memory_desc layout) {
         try (IntPointer count = new IntPointer(1);
                 PointerPointer<LongPointer> values = new PointerPointer<>(1)) {
             OneDnn.check(dnnl_memory_desc_query(layout, dnnl_query_inner_nblks_s32, count), "query a layout");
-            if (format != NumberFormat.BFLOAT16 || count.get() != 3) {
+            boolean arePairs = count.get() == 3;
+            if (!arePairs && count.get() != 2) {
                 return null;
             }
             LongPointer blocks = query(layout, dnnl_query_inner_blks, values);
             LongPointer dimensions = query(layout, dnnl_query_inner_idxs, values);
             LongPointer strides = query(layout, dnnl_query_strides, values);
+            int depths = arePairs ? 2 * DEPTHS_PER_STEP : DEPTHS_PER_STEP;
             long width = blocks.get(1);
-            boolean arePairs = blocks.get(0) * 2 == DEPTHS_PER_BLOCK
-                    && blocks.get(2) == 2
+            boolean isKnown = blocks.get(0) == DEPTHS_PER_STEP
                     && dimensions.get(0) == 0
                     && dimensions.get(1) == 1
-                    && dimensions.get(2) == 0
-                    && strides.get(0) == DEPTHS_PER_BLOCK * width
+                    && (!arePairs || blocks.get(2) == 2 && dimensions.get(2) == 0)
+                    && (arePairs || width >= MIN_WIDTH_OF_DEPTHS)
+                    && strides.get(0) == depths * width
                     && width % 16 == 0
                     && width <= MAX_WIDTH;
-            return arePairs ? new PairBlocks((int) width, Math.toIntExact(strides.get(1) * format.bytes())) : null;
+            int bytes = Math.toIntExact(strides.get(1) * Short.BYTES);
+            return isKnown ? new PanelBlocks((int) width, bytes, arePairs) : null;
         }
     }
 
@@ -52,18 +59,13 @@ record PairBlocks(int width, int bytes) {
         return values.get(LongPointer.class, 0);
     }
 
-    /** Bytes from one pair of depths to the next. */
-    int pairBytes() {
-        return width * Integer.BYTES;
+    /** Bytes of one depth; of a pair of depths, twice as many. */
+    int depthBytes() {
+        return width * Short.BYTES;
     }
 
-    /** Columns of as many whole blocks as so many columns take. */
-    int rounded(int numColumns) {
-        return (numColumns + width - 1) / width * width;
-    }
-
-    /** Where a block begins that a column is the first of. */
-    int firstByte(int column) {
-        return column / width * bytes;
+    /** Where a depth, or a pair from an even one on, begins in the block that a column is the first of. */
+    int firstByte(int column, int depth) {
+        return column / width * bytes + depth * depthBytes();
     }
 }
