@@ -31,22 +31,42 @@ class SingleRowProductsTest {
         {2048, 112},
     };
 
+    /** What has no whole pairs of depths, or columns that fill no vector. */
+    private static final int[][] SHAPES_OF_FLOAT32 = {
+        {577, 240},
+        {333, 80},
+        {1537, 160},
+        {100, 33},
+        {17, 7},
+        {4096, 96},
+    };
+
     private final Kernels kernels = KernelChoice.best().kernels();
 
     @BeforeEach
-    void needsBfloat16() {
-        assumeTrue(OneDnn.hasBfloat16(), "this CPU has no bfloat16 arithmetic");
+    void callsAsComputeThreadsDo() {
         OneDnn.useOneThreadPerCall();
     }
 
     @Test
-    void bitsAreTheLibrarys() {
+    void bitsAreTheLibrarysInBfloat16() {
         assumeTrue(OneDnn.instructionSet().equals("avx512_bf16"), "another arithmetic");
+        assertBitsAreTheLibrarys(NumberFormat.BFLOAT16, SHAPES);
+    }
+
+    @Test
+    void bitsAreTheLibrarysInFloat32() {
+        assumeTrue(MatmulShape.canWiden(), "panels are float32 here");
+        assertBitsAreTheLibrarys(NumberFormat.FLOAT32, SHAPES);
+        assertBitsAreTheLibrarys(NumberFormat.FLOAT32, SHAPES_OF_FLOAT32);
+    }
+
+    private void assertBitsAreTheLibrarys(NumberFormat format, int[][] shapes) {
         Random random = new Random(1);
-        for (int[] sizes : SHAPES) {
+        for (int[] sizes : shapes) {
             for (ProductEnd end : ProductEnd.values()) {
                 for (boolean hasBias : new boolean[] {false, true}) {
-                    try (Case one = new Case(sizes[0], sizes[1], end, hasBias, random)) {
+                    try (Case one = new Case(format, sizes[0], sizes[1], end, hasBias, random)) {
                         assertTrue(one.shape.sumDepth() > 0, one.shape.toString());
                         one.compare(random);
                         one.compare(random);
@@ -58,8 +78,9 @@ class SingleRowProductsTest {
 
     @Test
     void sumsOfWhatTheLibraryFlushesAreLeftToIt() {
+        assumeTrue(OneDnn.hasBfloat16(), "this CPU has no bfloat16 arithmetic");
         Random random = new Random(2);
-        try (Case one = new Case(64, 64, ProductEnd.STORE, false, random)) {
+        try (Case one = new Case(NumberFormat.BFLOAT16, 64, 64, ProductEnd.STORE, false, random)) {
             assumeTrue(one.shape.sumDepth() > 0, "another arithmetic");
             one.fill(0, random, 1e-37f);
             assertFalse(one.products.multiply(one.source, 0, one.panel, one.ours, 0, 0));
@@ -70,8 +91,20 @@ class SingleRowProductsTest {
     }
 
     @Test
+    void smallSumsInFloat32AreTheLibrarys() {
+        assumeTrue(MatmulShape.canWiden(), "panels are float32 here");
+        Random random = new Random(5);
+        try (Case one = new Case(NumberFormat.FLOAT32, 576, 144, ProductEnd.ADD, true, random)) {
+            one.scale = 0x1p-120f;
+            one.compare(random);
+            one.scale = 0x1p-140f;
+            one.compare(random);
+        }
+    }
+
+    @Test
     void fewTasksAreTakenUntilTheKernelIsCompiledAndThenAll() {
-        try (Case one = new Case(64, 64, ProductEnd.STORE, false, new Random(3));
+        try (Case one = new Case(anyFormat(), 64, 64, ProductEnd.STORE, false, new Random(3));
                 SingleRowProducts products = one.coldProducts()) {
             assumeTrue(one.shape.sumDepth() > 0, "another arithmetic");
             beginSteps(products, SingleRowProducts.MIN_LEAD, 1);
@@ -87,7 +120,7 @@ class SingleRowProductsTest {
 
     @Test
     void warmUpWaitsUntilStepsOfARowAreMoreThanOthers() {
-        try (Case one = new Case(64, 64, ProductEnd.STORE, false, new Random(4));
+        try (Case one = new Case(anyFormat(), 64, 64, ProductEnd.STORE, false, new Random(4));
                 SingleRowProducts products = one.coldProducts()) {
             assumeTrue(one.shape.sumDepth() > 0, "another arithmetic");
             for (int batch = 0; batch < 100; batch++) {
@@ -105,6 +138,10 @@ class SingleRowProductsTest {
         }
     }
 
+    private static NumberFormat anyFormat() {
+        return OneDnn.hasBfloat16() ? NumberFormat.BFLOAT16 : NumberFormat.FLOAT32;
+    }
+
     private static void beginSteps(SingleRowProducts products, int numSteps, int numTokens) {
         for (int i = 0; i < numSteps; i++) {
             products.beginStep(numTokens);
@@ -120,7 +157,7 @@ class SingleRowProductsTest {
     }
 
     @Test
-    void layoutsOfOtherNumbersHaveNoPairs() {
+    void panelsOfFloat32AreLeftToTheLibrary() {
         try (MatmulShape shape = new MatmulShape(64, 64, NumberFormat.FLOAT32, ProductEnd.STORE, 64, false);
                 RowProbe probe = new RowProbe(shape, kernels)) {
             assertEquals(null, shape.blocks());
@@ -139,10 +176,11 @@ class SingleRowProductsTest {
         private final ActivationBuffer ours;
         private final ActivationBuffer theirs;
         private final short[] halves;
+        private float scale = 1f;
 
-        Case(int depth, int width, ProductEnd end, boolean hasBias, Random random) {
+        Case(NumberFormat format, int depth, int width, ProductEnd end, boolean hasBias, Random random) {
             int stride = 2 * width + 16;
-            shape = new MatmulShape(depth, width, NumberFormat.BFLOAT16, end, stride, hasBias);
+            shape = new MatmulShape(depth, width, format, NumberFormat.BFLOAT16, end, stride, hasBias);
             try (RowProbe probe = new RowProbe(shape, kernels)) {
                 shape.acceptSumDepth(probe.sumDepth());
             }
@@ -150,7 +188,7 @@ class SingleRowProductsTest {
             arena.allocate(random.nextInt(1000));
             panel = packed(random);
             products = new SingleRowProducts(depth, width, thread.stream());
-            source = new ActivationBuffer(8, depth, NumberFormat.BFLOAT16, kernels);
+            source = new ActivationBuffer(8, depth, format, kernels);
             ours = new ActivationBuffer(8, stride, shape.resultFormat(), kernels);
             theirs = new ActivationBuffer(8, stride, shape.resultFormat(), kernels);
             halves = new short[Math.max(depth, stride)];
@@ -181,7 +219,7 @@ class SingleRowProductsTest {
 
         /** Row 3 of the source into row 2 of the target, from column 16 on. */
         void compare(Random random) {
-            fill(3, random, 1f);
+            fill(3, random, scale);
             float[] there = gaussian(ours.width(), random);
             for (int r = 0; r < 8; r++) {
                 ours.put(r, 0, there, 0, ours.width(), halves);
