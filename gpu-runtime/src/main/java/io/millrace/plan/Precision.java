@@ -18,8 +18,8 @@ public record Precision(double bytesPerParameter, double bytesPerKvValue) {
                 "--bytes-per-kv-value", bytesPerKvValue, "use 2 for bfloat16, 4 for float32");
     }
 
-    /** Of the rows between GEMMs: as wide as the weights, but never narrower than 16 bits. */
+    /** Of the rows between GEMMs: as wide as weights or KV values, but never narrower than 16 bits. */
     public double bytesPerActivation() {
-        return Math.max(2, bytesPerParameter);
+        return Math.max(2, Math.max(bytesPerParameter, bytesPerKvValue));
     }
 }

@@ -11,6 +11,7 @@ import java.nio.file.Path;
  * @param model what is measured
  * @param dtype compute and KV dtype
  * @param bfloat16 whether that comes to bfloat16 here
+ * @param bytesPerWeight of the matrices, as the engine holds them then
  * @param numThreads compute threads; 0 means all cores
  * @param full report sizes instead of sizes that stay under a minute
  * @param seed of prompts, lengths and draws
@@ -21,6 +22,7 @@ public record BenchSettings(
         BenchModel model,
         Dtype dtype,
         boolean bfloat16,
+        int bytesPerWeight,
         int numThreads,
         boolean full,
         long seed,
@@ -31,7 +33,8 @@ public record BenchSettings(
     public static BenchSettings of(
             BenchModel model, Dtype dtype, int numThreads, boolean full, long seed, Path home, PrintStream log) {
         boolean bfloat16 = Machine.isBfloat16(model, dtype);
-        return new BenchSettings(model, dtype, bfloat16, numThreads, full, seed, home, log);
+        int bytesPerWeight = bfloat16 || Machine.keepsBfloat16Weights(model) ? 2 : 4;
+        return new BenchSettings(model, dtype, bfloat16, bytesPerWeight, numThreads, full, seed, home, log);
     }
 
     /** The same for another model. */

@@ -86,7 +86,7 @@ final class EngineSession implements AutoCloseable {
         return settings.model().shape().numKvValuesPerToken() * (settings.bfloat16() ? 2L : 4L);
     }
 
-    /** Bytes of all matrices that a step reads; of an embedding that is no LM head it reads next to nothing. */
+    /** Bytes of all matrices that a step reads, as they are held; of an embedding that is no LM head it reads next to nothing. */
     static long matrixBytes(BenchSettings settings) {
         ModelShape shape = settings.model().shape();
         long queryWidth = (long) shape.numQueryHeads() * shape.headDim();
@@ -94,7 +94,7 @@ final class EngineSession implements AutoCloseable {
         long layer =
                 2 * shape.hiddenSize() * (queryWidth + kvWidth) + 3L * shape.hiddenSize() * shape.intermediateSize();
         long values = shape.numLayers() * layer + (long) shape.vocabSize() * shape.hiddenSize();
-        return values * (settings.bfloat16() ? 2 : 4);
+        return values * settings.bytesPerWeight();
     }
 
     InferenceEngine engine() {

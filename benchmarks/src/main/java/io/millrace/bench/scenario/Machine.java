@@ -1,6 +1,7 @@
 package io.millrace.bench.scenario;
 
 import io.millrace.backend.Dtype;
+import io.millrace.backend.cpu.CpuBackendProvider;
 import io.millrace.bench.ceiling.Ceilings;
 import io.millrace.bench.model.BenchModel;
 import io.millrace.bench.report.Report;
@@ -36,9 +37,17 @@ final class Machine {
         if (dtype != Dtype.AUTO) {
             return dtype == Dtype.BFLOAT16;
         }
-        StorageType stored =
-                ModelDirectory.open(model.directory()).weight(Weight.QUERY, 0).storageType();
+        StorageType stored = stored(model);
         return Ceilings.hasBfloat16() && (stored == StorageType.BF16 || stored == StorageType.F16);
+    }
+
+    /** Whether the engine holds the model's matrices in bfloat16 even if it computes in float32. */
+    static boolean keepsBfloat16Weights(BenchModel model) {
+        return CpuBackendProvider.keepsBfloat16Weights() && stored(model) == StorageType.BF16;
+    }
+
+    private static StorageType stored(BenchModel model) {
+        return ModelDirectory.open(model.directory()).weight(Weight.QUERY, 0).storageType();
     }
 
     private static double loadAverage() {

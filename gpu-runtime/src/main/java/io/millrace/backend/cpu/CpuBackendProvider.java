@@ -16,7 +16,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Opens models on the CPU. dtype auto is bfloat16 where the checkpoint is BF16 or F16 and the CPU multiplies bfloat16
- * (AVX-512 BF16 or AMX), else float32; bfloat16 asked for on a CPU without is refused, since oneDNN would emulate it
+ * (AVX-512 BF16 or AMX), else float32, over weights that stay as a BF16 checkpoint has them; bfloat16 asked for on a CPU without is refused, since oneDNN would emulate it
  * slowly.
  */
 public final class CpuBackendProvider implements BackendProvider {
@@ -73,6 +73,14 @@ public final class CpuBackendProvider implements BackendProvider {
         }
         NumberFormat format = chooseFormat(config, OneDnn.hasBfloat16());
         return CpuBackend.open(config, format, sharesReads, observer);
+    }
+
+    /**
+     * Whether float32 arithmetic on this CPU reads the matrices of a BF16 checkpoint as they are stored, 2 bytes a weight; where not,
+     * and of other checkpoints, it reads 4.
+     */
+    public static boolean keepsBfloat16Weights() {
+        return MatmulShape.canWiden();
     }
 
     static NumberFormat chooseFormat(BackendConfig config, boolean hasBfloat16) {

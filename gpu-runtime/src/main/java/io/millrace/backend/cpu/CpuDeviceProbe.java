@@ -72,6 +72,7 @@ public final class CpuDeviceProbe {
      * @param copyBytesPerSecond best copy; each byte counts once though it is read and written
      * @param bfloat16FlopsPerSecond best bf16 product; empty where the CPU does not multiply bf16 natively
      * @param float32FlopsPerSecond best float32 product
+     * @param keepsBfloat16Weights whether float32 products read the weights of a BF16 checkpoint as they are stored
      * @param productShape rows x depth x width of the products
      */
     public record Rates(
@@ -82,6 +83,7 @@ public final class CpuDeviceProbe {
             double copyBytesPerSecond,
             OptionalDouble bfloat16FlopsPerSecond,
             double float32FlopsPerSecond,
+            boolean keepsBfloat16Weights,
             String productShape) {}
 
     /**
@@ -105,6 +107,7 @@ public final class CpuDeviceProbe {
                             ? OptionalDouble.of(productFlopsPerSecond(numThreads, NumberFormat.BFLOAT16))
                             : OptionalDouble.empty(),
                     productFlopsPerSecond(numThreads, NumberFormat.FLOAT32),
+                    CpuBackendProvider.keepsBfloat16Weights(),
                     NUM_ROWS + " x " + DEPTH + " x " + WIDTH);
         } catch (LinkageError e) {
             throw new IllegalStateException(

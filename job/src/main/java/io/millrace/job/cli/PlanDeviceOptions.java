@@ -77,7 +77,7 @@ final class PlanDeviceOptions {
     @Option(
             names = "--bytes-per-kv-value",
             paramLabel = "N",
-            description = "Of the KV cache. Default: 2, or 4 with weights of 4.")
+            description = "Of the KV cache. Default: 2, or 4 with weights of 4 or on a CPU that computes in float32.")
     Double bytesPerKvValue;
 
     /**
@@ -129,9 +129,10 @@ final class PlanDeviceOptions {
     }
 
     private Precision precision(CpuDeviceProbe.Rates rates) {
-        boolean wide = rates != null && rates.bfloat16FlopsPerSecond().isEmpty();
-        double parameter = bytesPerParameter == null ? (wide ? 4 : 2) : bytesPerParameter;
-        double kvValue = bytesPerKvValue == null ? (parameter >= 4 ? 4 : 2) : bytesPerKvValue;
+        boolean isFloat32 = rates != null && rates.bfloat16FlopsPerSecond().isEmpty();
+        boolean areWide = isFloat32 && !rates.keepsBfloat16Weights();
+        double parameter = bytesPerParameter == null ? (areWide ? 4 : 2) : bytesPerParameter;
+        double kvValue = bytesPerKvValue == null ? (isFloat32 || parameter >= 4 ? 4 : 2) : bytesPerKvValue;
         return new Precision(parameter, kvValue);
     }
 

@@ -26,8 +26,7 @@ class PlanCommandTest {
     private static final String[] EXAMPLE = {
         "--model", "llama-3-8b", "--device", "h100", "--kv-cache-memory-bytes", "50g", "--preempted", "1500"
     };
-    private static final CpuDeviceProbe.Rates WITH_BFLOAT16 = rates(OptionalDouble.of(900e9));
-    private static final CpuDeviceProbe.Rates WITHOUT_BFLOAT16 = rates(OptionalDouble.empty());
+    private static final CpuDeviceProbe.Rates WITH_BFLOAT16 = rates(OptionalDouble.of(900e9), true);
 
     private int numMeasurements;
 
@@ -95,12 +94,24 @@ class PlanCommandTest {
 
     @Test
     void machineWithoutBfloat16IsPlannedInFloat32() throws IOException {
-        JsonNode plan = new ObjectMapper()
-                .readTree(run(WITHOUT_BFLOAT16, "--model", "smollm2-135m", "--json", "-")
-                        .out());
+        JsonNode plan = planWithoutBfloat16(false);
         assertEquals(200e9, plan.at("/assumptions/gemm_flops_per_second").doubleValue());
         assertEquals(4 * 134_515_008.0, plan.at("/memory/weight_bytes").doubleValue());
         assertEquals(46_080, plan.at("/memory/kv_bytes_per_token").doubleValue());
+    }
+
+    @Test
+    void weightsThatStayAsStoredAreCountedSo() throws IOException {
+        JsonNode plan = planWithoutBfloat16(true);
+        assertEquals(200e9, plan.at("/assumptions/gemm_flops_per_second").doubleValue());
+        assertEquals(2 * 134_515_008.0, plan.at("/memory/weight_bytes").doubleValue());
+        assertEquals(46_080, plan.at("/memory/kv_bytes_per_token").doubleValue());
+    }
+
+    private JsonNode planWithoutBfloat16(boolean keepsBfloat16Weights) throws IOException {
+        CpuDeviceProbe.Rates rates = rates(OptionalDouble.empty(), keepsBfloat16Weights);
+        return new ObjectMapper()
+                .readTree(run(rates, "--model", "smollm2-135m", "--json", "-").out());
     }
 
     @Test
@@ -209,8 +220,16 @@ class PlanCommandTest {
         return all.toArray(String[]::new);
     }
 
-    private static CpuDeviceProbe.Rates rates(OptionalDouble bfloat16FlopsPerSecond) {
+    private static CpuDeviceProbe.Rates rates(OptionalDouble bfloat16FlopsPerSecond, boolean keepsBfloat16Weights) {
         return new CpuDeviceProbe.Rates(
-                2, 16_000_000_000L, 512L << 20, 40e9, 15e9, bfloat16FlopsPerSecond, 200e9, "1024 x 2048 x 2048");
+                2,
+                16_000_000_000L,
+                512L << 20,
+                40e9,
+                15e9,
+                bfloat16FlopsPerSecond,
+                200e9,
+                keepsBfloat16Weights,
+                "1024 x 2048 x 2048");
     }
 }
