@@ -68,14 +68,16 @@ final class DecoderWeights implements AutoCloseable {
         this.kernels = kernels;
         this.embedding = model.weight(Weight.EMBEDDING, 0);
         this.finalNorm = vector(model, Weight.FINAL_NORM, 0);
+        Tensor head = model.weight(Weight.LM_HEAD, 0);
         this.lmHead = register(new PackedMatrix(
                 format,
+                PackedMatrix.heldFormat(format, head),
                 spec.hiddenSize(),
                 MAX_LM_HEAD_PANEL_WIDTH,
                 ProductEnd.STORE,
                 PackedMatrix.TOGETHER,
                 null,
-                model.weight(Weight.LM_HEAD, 0)));
+                head));
         this.layers = new Layer[spec.numLayers()];
         for (int i = 0; i < layers.length; i++) {
             layers[i] = describeLayer(model, i);
@@ -135,10 +137,19 @@ final class DecoderWeights implements AutoCloseable {
         int attentionWidth = spec.numQueryHeads() * spec.headDim();
         boolean attentionBias = spec.attentionBias();
         boolean mlpBias = spec.mlpBias();
+        Tensor query = model.weight(Weight.QUERY, layer);
+        Tensor key = model.weight(Weight.KEY, layer);
+        Tensor value = model.weight(Weight.VALUE, layer);
+        Tensor output = model.weight(Weight.ATTENTION_OUTPUT, layer);
+        Tensor gate = model.weight(Weight.GATE, layer);
+        Tensor up = model.weight(Weight.UP, layer);
+        Tensor down = model.weight(Weight.DOWN, layer);
+        NumberFormat ofGateAndUp = PackedMatrix.heldFormat(format, gate, up); // their panels go together
         return new Layer(
                 vector(model, Weight.ATTENTION_NORM, layer),
                 register(new PackedMatrix(
                         format,
+                        PackedMatrix.heldFormat(format, query, key, value),
                         hidden,
                         MAX_PANEL_WIDTH,
                         ProductEnd.STORE,
@@ -146,42 +157,46 @@ final class DecoderWeights implements AutoCloseable {
                         attentionBias
                                 ? vectors(model, layer, Weight.QUERY_BIAS, Weight.KEY_BIAS, Weight.VALUE_BIAS)
                                 : null,
-                        model.weight(Weight.QUERY, layer),
-                        model.weight(Weight.KEY, layer),
-                        model.weight(Weight.VALUE, layer))),
+                        query,
+                        key,
+                        value)),
                 register(new PackedMatrix(
                         format,
+                        PackedMatrix.heldFormat(format, output),
                         attentionWidth,
                         MAX_PANEL_WIDTH,
                         ProductEnd.ADD,
                         hidden,
                         attentionBias ? vector(model, Weight.ATTENTION_OUTPUT_BIAS, layer) : null,
-                        model.weight(Weight.ATTENTION_OUTPUT, layer))),
+                        output)),
                 vector(model, Weight.MLP_NORM, layer),
                 register(new PackedMatrix(
                         format,
+                        ofGateAndUp,
                         hidden,
                         MAX_GATE_PANEL_WIDTH,
                         ProductEnd.GATE,
                         intermediate,
                         mlpBias ? vector(model, Weight.GATE_BIAS, layer) : null,
-                        model.weight(Weight.GATE, layer))),
+                        gate)),
                 register(new PackedMatrix(
                         format,
+                        ofGateAndUp,
                         hidden,
                         MAX_GATE_PANEL_WIDTH,
                         ProductEnd.STORE,
                         intermediate,
                         mlpBias ? vector(model, Weight.UP_BIAS, layer) : null,
-                        model.weight(Weight.UP, layer))),
+                        up)),
                 register(new PackedMatrix(
                         format,
+                        PackedMatrix.heldFormat(format, down),
                         intermediate,
                         MAX_PANEL_WIDTH,
                         ProductEnd.ADD,
                         hidden,
                         mlpBias ? vector(model, Weight.DOWN_BIAS, layer) : null,
-                        model.weight(Weight.DOWN, layer))));
+                        down)));
     }
 
     /** Elements of a token's q, k and v. */

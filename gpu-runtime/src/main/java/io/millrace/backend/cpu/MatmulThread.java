@@ -42,7 +42,10 @@ final class MatmulThread implements AutoCloseable {
     private final NativeBuffer tileMemory;
     private final BytePointer tilePointer;
     private final FloatBuffer tileView;
+    /** A panel of up and one of gate, which take turns chunk by chunk, each keep their copy. */
     private final PanelWidening widening = new PanelWidening(stream);
+
+    private final PanelWidening gateWidening = new PanelWidening(stream);
 
     /** @param maxTileElements most elements of the tile, rows rounded up and a result stride apart */
     MatmulThread(int maxTileElements) {
@@ -111,8 +114,12 @@ final class MatmulThread implements AutoCloseable {
             PackedPanel panel,
             BytePointer target) {
         Call call = call(source, candidate, panel);
-        dnnl_memory weights = panel.shape().isWidened() ? widening.widen(panel) : panel.memory();
+        dnnl_memory weights = panel.shape().isWidened() ? widened(panel) : panel.memory();
         call.run(pointer(source, firstRow, firstColumn), panel, weights, target, stream);
+    }
+
+    private dnnl_memory widened(PackedPanel panel) {
+        return (panel.shape().end() == ProductEnd.GATE ? gateWidening : widening).widen(panel);
     }
 
     private Call call(ActivationBuffer source, int candidate, PackedPanel panel) {
@@ -157,6 +164,7 @@ final class MatmulThread implements AutoCloseable {
             }
         }
         widening.close();
+        gateWidening.close();
         dnnl_stream_destroy(stream);
         tileMemory.close();
     }

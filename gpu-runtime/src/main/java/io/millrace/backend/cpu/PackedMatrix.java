@@ -18,10 +18,12 @@ final class PackedMatrix implements AutoCloseable {
     private static final int PANEL_GRANULE = 16;
 
     /** Most bytes of a panel in the product's format that is held in another: with its rows, what a core's own cache takes. */
-    private static final int MAX_WIDENED_BYTES = 640 << 10;
+    private static final int MAX_WIDENED_BYTES = 896 << 10;
 
     private static final int MIN_WIDENED_WIDTH = 64;
+    private static final int MAX_WIDENED_WIDTH = 256;
 
+    private final NumberFormat format;
     private final NumberFormat heldFormat;
     private final int depth;
     private final int width;
@@ -36,18 +38,22 @@ final class PackedMatrix implements AutoCloseable {
     /**
      * Nothing is read before {@link #packPanel}.
      *
-     * @param format of the products' arithmetic; a BF16 checkpoint's tensors may be held as they are in either
+     * @param format of the products' arithmetic
+     * @param heldFormat of panels, see {@link #heldFormat(NumberFormat, Tensor...)}
      * @param resultStride elements of a row of what the products go to; {@link #TOGETHER} where they lie together
      * @param bias [width], null where there is none
      */
     PackedMatrix(
             NumberFormat format,
+            NumberFormat heldFormat,
             int depth,
             int maxPanelWidth,
             ProductEnd end,
             int resultStride,
             float[] bias,
             Tensor... tensors) {
+        this.format = format;
+        this.heldFormat = heldFormat;
         this.depth = depth;
         this.end = end;
         this.resultStride = resultStride;
@@ -58,19 +64,20 @@ final class PackedMatrix implements AutoCloseable {
             sum = Math.addExact(sum, Math.toIntExact(tensor.shape()[0]));
         }
         this.width = sum;
-        this.heldFormat = chooseHeldFormat(format);
-        this.panelWidth = choosePanelWidth(
-                width, heldFormat == format ? maxPanelWidth : Math.min(maxPanelWidth, maxWidenedWidth(format)));
+        this.panelWidth =
+                choosePanelWidth(width, isWidened() ? Math.min(maxPanelWidth, maxWidenedWidth()) : maxPanelWidth);
         this.panels = new PackedPanel[(width + panelWidth - 1) / panelWidth];
     }
 
-    private NumberFormat chooseHeldFormat(NumberFormat format) {
-        boolean isBfloat16 = tensors.stream().allMatch(tensor -> tensor.storageType() == StorageType.BF16);
-        return isBfloat16 && MatmulShape.canWiden() ? NumberFormat.BFLOAT16 : format;
+    /** What matrices of these tensors are held in: as they are stored, if that is exact and the product can take it. */
+    static NumberFormat heldFormat(NumberFormat format, Tensor... tensors) {
+        boolean areBfloat16 = Arrays.stream(tensors).allMatch(tensor -> tensor.storageType() == StorageType.BF16);
+        return areBfloat16 && MatmulShape.canWiden() ? NumberFormat.BFLOAT16 : format;
     }
 
-    private int maxWidenedWidth(NumberFormat format) {
-        return Math.max(MIN_WIDENED_WIDTH, MAX_WIDENED_BYTES / format.bytes() / depth);
+    private int maxWidenedWidth() {
+        int fitting = MAX_WIDENED_BYTES / format.bytes() / depth;
+        return Math.max(MIN_WIDENED_WIDTH, Math.min(MAX_WIDENED_WIDTH, fitting));
     }
 
     /** Panels of equal width, an even number of them, if the width allows; else a last one that is narrower. */
@@ -94,6 +101,11 @@ final class PackedMatrix implements AutoCloseable {
 
     NumberFormat heldFormat() {
         return heldFormat;
+    }
+
+    /** Whether every thread that multiplies with a panel widens it before. */
+    boolean isWidened() {
+        return heldFormat != format;
     }
 
     int numPanels() {

@@ -270,7 +270,7 @@ final class StepThread implements AutoCloseable {
         }
     }
 
-    /** Multiplies rows with a matrix: tasks of one panel by one chunk of rows, panel by panel so that it stays cached. */
+    /** Multiplies rows with a matrix: tasks of one panel by chunks of rows, panel by panel so that it stays cached. */
     private void multiply(
             ActivationBuffer source,
             int firstRow,
@@ -279,35 +279,55 @@ final class StepThread implements AutoCloseable {
             ActivationBuffer target,
             int targetRow) {
         int numChunks = chunk(step.weights.rowCounts(), numRows);
-        int numTasks = numChunks * matrix.numPanels();
+        int chunksPerTask = chunksPerTask(matrix, numChunks);
+        int tasksPerPanel = numChunks / chunksPerTask;
         singleRows.begin();
-        for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
-            PackedPanel panel = matrix.panel(task / numChunks);
-            int column = matrix.panelStart(task / numChunks);
-            int start = chunkStart[task % numChunks];
-            if (!singleRows.takes(numRows, panel)
-                    || !singleRows.multiply(source, firstRow, panel, target, targetRow, column)) {
-                int candidate = chunkCandidate[task % numChunks];
-                products.multiply(source, firstRow + start, candidate, panel, target, targetRow + start, column);
+        for (int task = worker.firstTask(tasksPerPanel * matrix.numPanels()); task >= 0; task = worker.nextTask()) {
+            PackedPanel panel = matrix.panel(task / tasksPerPanel);
+            int column = matrix.panelStart(task / tasksPerPanel);
+            if (singleRows.takes(numRows, panel)
+                    && singleRows.multiply(source, firstRow, panel, target, targetRow, column)) {
+                continue;
+            }
+            int first = task % tasksPerPanel * chunksPerTask;
+            for (int chunk = first; chunk < first + chunksPerTask; chunk++) {
+                int start = chunkStart[chunk];
+                products.multiply(
+                        source, firstRow + start, chunkCandidate[chunk], panel, target, targetRow + start, column);
             }
         }
         timer.gemm();
     }
 
+    /**
+     * One chunk, so that tasks are many; or all of them, where the thread of every task would widen the panel again, and panels by
+     * themselves share out well.
+     */
+    private int chunksPerTask(PackedMatrix matrix, int numChunks) {
+        int numWorkers = worker.numWorkers();
+        boolean shareOut = matrix.numPanels() % numWorkers == 0 || matrix.numPanels() >= TASKS_PER_WORKER * numWorkers;
+        return matrix.isWidened() && shareOut ? numChunks : 1;
+    }
+
     /** Multiplies the normed rows with up and gate: a panel of up into the thread's tile, which the panel of gate takes up. */
     private void gate(int numRows) {
         int numChunks = chunk(step.weights.rowCounts(), numRows);
-        int numTasks = numChunks * layer.gate().numPanels();
+        int chunksPerTask = chunksPerTask(layer.gate(), numChunks);
+        int tasksPerPanel = numChunks / chunksPerTask;
+        int numTasks = tasksPerPanel * layer.gate().numPanels();
         singleRows.begin();
         for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
-            PackedPanel up = layer.up().panel(task / numChunks);
-            PackedPanel gate = layer.gate().panel(task / numChunks);
-            int column = layer.gate().panelStart(task / numChunks);
-            int candidate = chunkCandidate[task % numChunks];
-            int start = chunkStart[task % numChunks];
-            if (!singleRows.takes(numRows, gate) || !singleRows.gate(step.normed, 0, up, gate, step.gated, 0, column)) {
-                products.multiply(step.normed, start, candidate, up);
-                products.multiply(step.normed, start, candidate, gate, step.gated, start, column);
+            PackedPanel up = layer.up().panel(task / tasksPerPanel);
+            PackedPanel gate = layer.gate().panel(task / tasksPerPanel);
+            int column = layer.gate().panelStart(task / tasksPerPanel);
+            if (singleRows.takes(numRows, gate) && singleRows.gate(step.normed, 0, up, gate, step.gated, 0, column)) {
+                continue;
+            }
+            int first = task % tasksPerPanel * chunksPerTask;
+            for (int chunk = first; chunk < first + chunksPerTask; chunk++) {
+                int start = chunkStart[chunk];
+                products.multiply(step.normed, start, chunkCandidate[chunk], up);
+                products.multiply(step.normed, start, chunkCandidate[chunk], gate, step.gated, start, column);
             }
         }
         timer.gemm();
