@@ -42,10 +42,9 @@ final class MatmulThread implements AutoCloseable {
     private final NativeBuffer tileMemory;
     private final BytePointer tilePointer;
     private final FloatBuffer tileView;
-    /** A panel of up and one of gate, which take turns chunk by chunk, each keep their copy. */
     private final PanelWidening widening = new PanelWidening(stream);
-
-    private final PanelWidening gateWidening = new PanelWidening(stream);
+    private final PanelWidening gateWidening = new PanelWidening(stream); // where a copy of up must not give way to it
+    private boolean keepsUp;
 
     /** @param maxTileElements most elements of the tile, rows rounded up and a result stride apart */
     MatmulThread(int maxTileElements) {
@@ -67,6 +66,14 @@ final class MatmulThread implements AutoCloseable {
     /** Sets neighbouring elements of the tile. */
     void writeTile(int firstElement, float[] source, int numElements) {
         tileView.put(firstElement, source, 0, numElements);
+    }
+
+    /**
+     * Says whether products with a panel of up and one of gate take turns, so that the copies of both should stay; else one takes
+     * the other's place, and caches have room for more.
+     */
+    void keepUp(boolean keeps) {
+        keepsUp = keeps;
     }
 
     /** Multiplies the candidate's number of rows from firstRow on with a panel, and stores the product in the tile. */
@@ -119,7 +126,7 @@ final class MatmulThread implements AutoCloseable {
     }
 
     private dnnl_memory widened(PackedPanel panel) {
-        return (panel.shape().end() == ProductEnd.GATE ? gateWidening : widening).widen(panel);
+        return (keepsUp && panel.shape().end() == ProductEnd.GATE ? gateWidening : widening).widen(panel);
     }
 
     private Call call(ActivationBuffer source, int candidate, PackedPanel panel) {

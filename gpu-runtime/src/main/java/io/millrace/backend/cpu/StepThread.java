@@ -315,6 +315,7 @@ final class StepThread implements AutoCloseable {
         int chunksPerTask = chunksPerTask(layer.gate(), numChunks);
         int tasksPerPanel = numChunks / chunksPerTask;
         int numTasks = tasksPerPanel * layer.gate().numPanels();
+        products.keepUp(chunksPerTask > 1);
         singleRows.begin();
         for (int task = worker.firstTask(numTasks); task >= 0; task = worker.nextTask()) {
             PackedPanel up = layer.up().panel(task / tasksPerPanel);

@@ -148,7 +148,7 @@ class PanelWideningTest {
     void checkpointsAreHeldAsTheyAreStoredAndGiveTheSameBits() throws IOException {
         ModelDirectory halves = write("bf16", "BF16", "BF16");
         ModelDirectory floats = write("f32", "F32", "F32");
-        ModelDirectory mixed = write("mixed", "BF16", "F32");
+        ModelDirectory mixed = write("mixed", "BF16", "F32"); // k and up
         assertHeldAs(halves, NumberFormat.BFLOAT16, NumberFormat.BFLOAT16);
         assertHeldAs(floats, NumberFormat.FLOAT32, NumberFormat.FLOAT32);
         assertHeldAs(mixed, NumberFormat.FLOAT32, NumberFormat.BFLOAT16);
@@ -157,12 +157,13 @@ class PanelWideningTest {
         assertArrayEquals(expected, logits(mixed));
     }
 
-    private void assertHeldAs(ModelDirectory model, NumberFormat queryKeyValue, NumberFormat others) {
+    private void assertHeldAs(ModelDirectory model, NumberFormat ofKeyAndUp, NumberFormat others) {
         ComputeThreads threads = ComputeThreads.acquire(2);
         DecoderWeights weights = SharedWeights.acquire(model, NumberFormat.FLOAT32, kernels, threads);
         try {
-            assertEquals(queryKeyValue, weights.layer(0).queryKeyValue().heldFormat());
-            assertEquals(others, weights.layer(0).gate().heldFormat());
+            assertEquals(ofKeyAndUp, weights.layer(0).queryKeyValue().heldFormat());
+            assertEquals(ofKeyAndUp, weights.layer(0).up().heldFormat());
+            assertEquals(ofKeyAndUp, weights.layer(0).gate().heldFormat(), "as up, whose panels it multiplies");
             assertEquals(others, weights.layer(0).down().heldFormat());
             assertEquals(others, weights.lmHead().heldFormat());
         } finally {
@@ -174,7 +175,7 @@ class PanelWideningTest {
     /** Of a prompt's tokens and of a few that follow one by one. */
     private static int[] logits(ModelDirectory model) {
         Random random = new Random(3);
-        int numPromptTokens = 70;
+        int numPromptTokens = 600; // more than a slice's chunks
         int[] tokens = random.ints(numPromptTokens + 4, 0, VOCAB).toArray();
         Seq sequence = new Seq(tokens);
         try (StepDriver driver = new StepDriver(model, Dtype.FLOAT32, 2)) {
@@ -193,7 +194,7 @@ class PanelWideningTest {
     }
 
     /** The same numbers, whatever they are stored as. */
-    private ModelDirectory write(String name, String storage, String keyStorage) throws IOException {
+    private ModelDirectory write(String name, String storage, String ofKeyAndUp) throws IOException {
         Path path = Files.createDirectory(directory.resolve(name));
         Files.writeString(path.resolve("config.json"), """
                 {"model_type": "llama", "vocab_size": 320, "hidden_size": 192, "intermediate_size": 336,
@@ -206,12 +207,12 @@ class PanelWideningTest {
         add(weights, random, storage, "embed_tokens", VOCAB, HIDDEN);
         add(weights, random, storage, layer + "input_layernorm", HIDDEN);
         add(weights, random, storage, layer + "self_attn.q_proj", HIDDEN, HIDDEN);
-        add(weights, random, keyStorage, layer + "self_attn.k_proj", KV_WIDTH, HIDDEN);
+        add(weights, random, ofKeyAndUp, layer + "self_attn.k_proj", KV_WIDTH, HIDDEN);
         add(weights, random, storage, layer + "self_attn.v_proj", KV_WIDTH, HIDDEN);
         add(weights, random, storage, layer + "self_attn.o_proj", HIDDEN, HIDDEN);
         add(weights, random, storage, layer + "post_attention_layernorm", HIDDEN);
         add(weights, random, storage, layer + "mlp.gate_proj", INTERMEDIATE, HIDDEN);
-        add(weights, random, storage, layer + "mlp.up_proj", INTERMEDIATE, HIDDEN);
+        add(weights, random, ofKeyAndUp, layer + "mlp.up_proj", INTERMEDIATE, HIDDEN);
         add(weights, random, storage, layer + "mlp.down_proj", HIDDEN, INTERMEDIATE);
         add(weights, random, storage, "norm", HIDDEN);
         weights.write(path.resolve("model.safetensors"));
