@@ -22,7 +22,7 @@ import org.bytedeco.dnnl.dnnl_stream;
 final class PanelWidening implements AutoCloseable {
     private final dnnl_stream stream;
     private final Map<MatmulShape, Copy> copies = new IdentityHashMap<>();
-    private NativeBuffer memory = new NativeBuffer(64);
+    private NativeBuffer memory = new NativeBuffer(64); // until the first panel; then on huge pages, like panels
     private PackedPanel widened; // what the memory holds
 
     /** @param stream of the thread's */
@@ -47,7 +47,7 @@ final class PanelWidening implements AutoCloseable {
         long numBytes = dnnl_memory_desc_get_size(shape.productLayout());
         if (numBytes > memory.sizeBytes()) {
             close();
-            memory = new NativeBuffer(numBytes);
+            memory = new NativeBuffer(Math.max(numBytes, HugePages.SIZE_BYTES));
             widened = null;
         }
         Copy copy = new Copy(shape, memory);
