@@ -17,6 +17,7 @@ final class AttentionGroups implements AutoCloseable {
     private static final int MAX_ROWS_TO_READ_AHEAD = 64;
 
     private final Kernels kernels;
+    private final KvPool pool;
     private final KvTiles tiles;
     private final AttentionRows rows;
     private final AttentionProducts products;
@@ -35,6 +36,7 @@ final class AttentionGroups implements AutoCloseable {
 
     AttentionGroups(
             Kernels kernels,
+            KvPool pool,
             KvTiles tiles,
             AttentionRows rows,
             AttentionShapes shapes,
@@ -42,6 +44,7 @@ final class AttentionGroups implements AutoCloseable {
             int headDim,
             int groupSize) {
         this.kernels = kernels;
+        this.pool = pool;
         this.tiles = tiles;
         this.rows = rows;
         this.readAhead = readAhead;
@@ -160,13 +163,13 @@ final class AttentionGroups implements AutoCloseable {
             return false;
         }
         tiles.find(layer, tile, numSlots(tile), kvHead, table);
-        return tiles.areFinite();
+        return products.areFinite(pool.pairs(layer), tiles.valueOffsets, numSlots(tile));
     }
 
     private void foldWhole(int tile, int numTiles, int numParts) {
         for (int t = 0; t < numTiles; t++) {
             tiles.find(layer, tile + t, Kernels.TILE_SIZE, kvHead, table);
-            products.putKeys(t, tiles);
+            products.putKeys(t, pool.pairs(layer), tiles.keyOffsets, tiles.numBlocks());
         }
         int end = numTokens * groupSize;
         int width = numTiles * Kernels.TILE_SIZE;
@@ -178,15 +181,7 @@ final class AttentionGroups implements AutoCloseable {
                 int count = Math.min(most, numDone - r);
                 readAhead.advance(numParts);
                 products.read(r * width, rows.scores, count * width);
-                kernels.foldTiles(
-                        rows.scores,
-                        numTiles,
-                        row + r,
-                        count,
-                        rows.maxima,
-                        rows.sums,
-                        rows.factors,
-                        tiles.isBfloat16());
+                kernels.foldTiles(rows.scores, numTiles, row + r, count, rows.maxima, rows.sums, rows.factors, true);
                 products.putWeights(0, numTiles, row + r, count, rows.scores);
             }
         }
@@ -201,7 +196,7 @@ final class AttentionGroups implements AutoCloseable {
         Arrays.fill(rows.factors[at], firstRow, firstSeeing, 1f);
         rows.count(tile, firstToken, numTokens);
         tiles.find(layer, tile, numSlots(tile), kvHead, table);
-        products.putKeys(0, tiles);
+        products.putKeys(0, pool.pairs(layer), tiles.keyOffsets, tiles.numBlocks());
         int width = Kernels.TILE_SIZE;
         int most = CHUNK_ELEMENTS / width;
         int end = numTokens * groupSize;
@@ -221,7 +216,7 @@ final class AttentionGroups implements AutoCloseable {
                         rows.maxima,
                         rows.sums,
                         rows.factors[at],
-                        tiles.isBfloat16());
+                        true);
                 products.putWeights(at, 1, row + r, count, rows.scores);
             }
         }
@@ -230,8 +225,9 @@ final class AttentionGroups implements AutoCloseable {
     /** Multiplies weights of the group's first tiles with their values; the sums stay open or go to the accumulators. */
     private void sum(int tile, int numTiles, int firstRow, boolean staysOpen, int numParts) {
         for (int t = 0; t < numTiles; t++) {
-            tiles.find(layer, tile + t, numSlots(tile + t), kvHead, table);
-            products.putValues(t, numTiles, tiles);
+            int numSlots = numSlots(tile + t);
+            tiles.find(layer, tile + t, numSlots, kvHead, table);
+            products.putValues(t, numTiles, pool.pairs(layer), tiles.valueOffsets, numSlots);
             readAhead.advance(numParts);
         }
         int end = numTokens * groupSize;

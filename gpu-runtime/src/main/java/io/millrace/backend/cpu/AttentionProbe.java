@@ -1,11 +1,9 @@
 package io.millrace.backend.cpu;
 
-import io.millrace.backend.KvCacheDtype;
 import io.millrace.kernels.Bfloat16;
 import io.millrace.kernels.Kernels;
 import java.util.Arrays;
 import java.util.Random;
-import java.util.stream.IntStream;
 
 /**
  * Finds the row counts at which the matrix library's products of attention give the kernels' bits: random tiles, of numbers
@@ -13,9 +11,8 @@ import java.util.stream.IntStream;
  */
 final class AttentionProbe {
     private static final int NUM_ROWS = 64;
+    private static final int NUM_BLOCKS = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
     private static final int MAX_TILES = AttentionProducts.MAX_TILES;
-    private static final int[] ALL_BLOCKS =
-            IntStream.range(0, MAX_TILES * KvTiles.BLOCKS_PER_TILE).toArray();
 
     private final AttentionShapes shapes;
     private final Kernels kernels;
@@ -45,7 +42,17 @@ final class AttentionProbe {
     private void probe(AttentionProducts products, boolean isWide, boolean[] accepted) {
         int headDim = shapes.headDim();
         Random random = new Random(headDim);
-        KvTiles tiles = randomTiles(random, isWide);
+        int blockInts = Kernels.BLOCK_SIZE * headDim; // keys of a block, then its values, as in the pool
+        int[] pairs = new int[MAX_TILES * NUM_BLOCKS * blockInts];
+        int[][] keyOffsets = new int[MAX_TILES][NUM_BLOCKS];
+        int[][] valueOffsets = new int[MAX_TILES][NUM_BLOCKS];
+        for (int b = 0; b < MAX_TILES * NUM_BLOCKS; b++) {
+            keyOffsets[b / NUM_BLOCKS][b % NUM_BLOCKS] = b * blockInts;
+            valueOffsets[b / NUM_BLOCKS][b % NUM_BLOCKS] = b * blockInts + blockInts / 2;
+        }
+        for (int i = 0; i < pairs.length; i++) {
+            pairs[i] = Bfloat16.pair(number(random, isWide), number(random, isWide));
+        }
         float[] queries = new float[NUM_ROWS * headDim];
         float[][] weights = new float[MAX_TILES][NUM_ROWS * Kernels.TILE_SIZE];
         for (int i = 0; i < queries.length; i++) {
@@ -58,22 +65,19 @@ final class AttentionProbe {
         }
         float[][] scores = new float[MAX_TILES][NUM_ROWS * Kernels.TILE_SIZE];
         for (int tile = 0; tile < MAX_TILES; tile++) {
-            find(tiles, tile);
-            tiles.scores(queries, 0, NUM_ROWS, scores[tile]);
+            kernels.scores(queries, 0, NUM_ROWS, headDim, pairs, keyOffsets[tile], NUM_BLOCKS, scores[tile]);
         }
         float[][] sums = new float[MAX_TILES + 1][NUM_ROWS * headDim]; // by number of tiles, of one chain
         int[] counts = new int[NUM_ROWS];
         Arrays.fill(counts, Kernels.TILE_SIZE);
         for (int tile = 0; tile < MAX_TILES; tile++) {
             System.arraycopy(sums[tile], 0, sums[tile + 1], 0, sums[tile].length);
-            find(tiles, tile);
-            tiles.accumulate(weights[tile], 0, NUM_ROWS, counts, sums[tile + 1]);
+            kernels.accumulate(weights[tile], 0, NUM_ROWS, counts, headDim, pairs, valueOffsets[tile], sums[tile + 1]);
         }
 
         products.putQueries(repeated(queries), RowCounts.LARGEST);
         for (int tile = 0; tile < MAX_TILES; tile++) {
-            find(tiles, tile);
-            products.putKeys(tile, tiles);
+            products.putKeys(tile, pairs, keyOffsets[tile], NUM_BLOCKS);
         }
         float[] allWeights = new float[RowCounts.LARGEST * MAX_TILES * Kernels.TILE_SIZE];
         for (int row = 0; row < RowCounts.LARGEST; row++) {
@@ -87,71 +91,44 @@ final class AttentionProbe {
         float[] computed = new float[RowCounts.LARGEST * Math.max(headDim, MAX_TILES * Kernels.TILE_SIZE)];
         for (int candidate = 0; candidate < accepted.length; candidate++) {
             int rows = RowCounts.CANDIDATES[candidate];
-            for (int numTiles = 1; numTiles <= MAX_TILES; numTiles++) {
-                int width = numTiles * Kernels.TILE_SIZE;
-                products.multiplyKeysByCandidate(numTiles, 0, candidate);
-                products.read(0, computed, rows * width);
-                for (int tile = 0; tile < numTiles; tile++) {
+            for (int tiles = 1; tiles <= MAX_TILES; tiles++) {
+                products.multiplyKeysByCandidate(tiles, 0, candidate);
+                products.read(0, computed, rows * tiles * Kernels.TILE_SIZE);
+                for (int tile = 0; tile < tiles; tile++) {
                     int offset = tile * Kernels.TILE_SIZE;
-                    accepted[candidate] &= agrees(scores[tile], Kernels.TILE_SIZE, computed, offset, width, rows);
+                    accepted[candidate] &=
+                            agrees(scores[tile], Kernels.TILE_SIZE, computed, offset, tiles * Kernels.TILE_SIZE, rows);
                 }
             }
         }
-        for (int numTiles = 1; numTiles <= MAX_TILES; numTiles++) {
-            for (int tile = 0; tile < numTiles; tile++) {
-                find(tiles, tile);
-                products.putValues(tile, numTiles, tiles);
+        for (int tiles = 1; tiles <= MAX_TILES; tiles++) {
+            for (int tile = 0; tile < tiles; tile++) {
+                products.putValues(tile, tiles, pairs, valueOffsets[tile], Kernels.TILE_SIZE);
             }
-            float[] before = accumulators(random, isWide, sums[numTiles]);
+            float[] before = accumulators(random, isWide, sums[tiles]);
             float[] after = before.clone();
-            kernels.add(after, 0, sums[numTiles], 0, after.length);
+            kernels.add(after, 0, sums[tiles], 0, after.length);
             float[] allBefore = repeated(before);
             for (int candidate = 0; candidate < accepted.length; candidate++) {
                 int rows = RowCounts.CANDIDATES[candidate];
                 products.putAccumulators(allBefore, rows);
-                products.multiplyValuesByCandidate(numTiles, false, 0, candidate);
+                products.multiplyValuesByCandidate(tiles, false, 0, candidate);
                 products.readAccumulators(computed, rows);
                 accepted[candidate] &= agrees(after, headDim, computed, 0, headDim, rows);
-                products.multiplyValuesByCandidate(numTiles, true, 0, candidate);
+                products.multiplyValuesByCandidate(tiles, true, 0, candidate);
                 products.readOpenSums(computed, 0, rows);
-                accepted[candidate] &= agrees(sums[numTiles], headDim, computed, 0, headDim, rows);
+                accepted[candidate] &= agrees(sums[tiles], headDim, computed, 0, headDim, rows);
             }
         }
     }
 
-    /** A pool of one head's blocks, of the most tiles of a product. */
-    private KvTiles randomTiles(Random random, boolean isWide) {
-        int headDim = shapes.headDim();
-        int numBlocks = MAX_TILES * KvTiles.BLOCKS_PER_TILE;
-        float[] block = new float[2 * Kernels.BLOCK_SIZE * headDim];
-        long bytes = (long) numBlocks * block.length * shapes.format().bytes();
-        KvPool pool = new KvPool(1, 1, headDim, shapes.format(), KvCacheDtype.AUTO, bytes);
-        for (int b = 0; b < numBlocks; b++) {
-            for (int i = 0; i < block.length; i++) {
-                block[i] = number(random, isWide);
-            }
-            pool.writeUnit(0, b, 0, block);
-        }
-        return KvTiles.of(pool, kernels, headDim);
-    }
-
-    private static void find(KvTiles tiles, int tile) {
-        tiles.find(0, tile, Kernels.TILE_SIZE, 0, ALL_BLOCKS);
-    }
-
-    /**
-     * A number of magnitude about 1, or of any from bfloat16's smallest factor up; in float32 also denormal ones, but few: a CPU
-     * may take long for them.
-     */
-    private float number(Random random, boolean isWide) {
+    /** A bfloat16 number of magnitude about 1, or of any from the smallest factor's up. */
+    private static float number(Random random, boolean isWide) {
         double value = random.nextGaussian();
         if (isWide) {
             value = Math.scalb(value, random.nextInt(64) - 50);
         }
-        if (shapes.format() == NumberFormat.BFLOAT16) {
-            return Bfloat16.widen(Bfloat16.roundFactor((float) value));
-        }
-        return isWide && random.nextInt(64) == 0 ? Float.intBitsToFloat(random.nextInt(1 << 23)) : (float) value;
+        return Bfloat16.widen(Bfloat16.roundFactor((float) value));
     }
 
     /** What sums are added to: also nothing, their opposite, denormal numbers, any magnitude. */

@@ -1,12 +1,14 @@
 package io.millrace.backend.cpu;
 
+import io.millrace.kernels.Bfloat16;
 import io.millrace.kernels.Kernels;
 import java.nio.FloatBuffer;
+import java.nio.IntBuffer;
 import java.util.Arrays;
 
 /**
  * One compute thread's means to run attention's two products by the matrix library: operands outside of the Java heap, to
- * which tiles are copied as they stand. Up to a group's tiles are one product, since a
+ * which tiles are copied. The pool's pairs already stand in the library's order. Up to a group's tiles are one product, since a
  * call takes as long as a dozen rows. The library adds a group's sums to the rows' accumulators, which stay here from group to
  * group, or leaves them open. Used by its thread only (closed by any once the thread is done with it).
  */
@@ -17,30 +19,39 @@ final class AttentionProducts implements AutoCloseable {
     /** Of one product. */
     static final int MAX_TILES = Kernels.GROUP_TILES;
 
+    private static final int BLOCKS_PER_TILE = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
+    private static final int PAIRS_PER_BLOCK = Kernels.BLOCK_SIZE / 2;
+    private static final int PAIRS_PER_TILE = Kernels.TILE_SIZE / 2;
+
     /** Elements of accumulators that are rescaled together: they stay in the first-level cache. */
     private static final int CHUNK_ELEMENTS = 2048;
+
+    /** Added to two bfloat16 numbers without their signs and mantissas, it carries into the sign of one that is not finite. */
+    private static final int CARRY = 0x00800080;
 
     private final AttentionShapes shapes;
     private final Kernels kernels;
     private final RowCounts rowCounts;
     private final int headDim;
     private final MatmulThread thread;
-    private final int numbersPerWord; // of keys and of values
-    private final int rowsPerBlock; // rows of words in the values of a block
-    private final OperandWords keyWords;
-    private final OperandWords valueWords;
+    private final NativeBuffer keyMemory;
+    private final NativeBuffer valueMemory;
     private final NativeBuffer accumulatorMemory;
     private final NativeBuffer openMemory;
+    private final IntBuffer keyView;
+    private final IntBuffer valueView;
     private final FloatBuffer accumulators;
     private final FloatBuffer openSums;
     private final PackedPanel[] keys = new PackedPanel[MAX_TILES + 1]; // by number of tiles, which share their memory
     private final PackedPanel[] begun = new PackedPanel[MAX_TILES + 1]; // the same of values, whose product is stored
     private final PackedPanel[] added = new PackedPanel[MAX_TILES + 1]; // the same again, whose product is added
-    private final OperandRows queries;
-    private final OperandRows weights; // [rows][most tiles × tile]
-    private final int[] zeros; // as many words as a block's values
+    private final ActivationBuffer queries;
+    private final ActivationBuffer weights; // [rows][most tiles × tile]
+    private final short[] halves;
+    private final int[] zeros;
     private final float[] rescaled;
     private final float[] ones;
+    private boolean areHeld; // weights in halves, where they stand as in the buffer
     private boolean areBegun; // the accumulators: if not, they are 0 whatever they hold
 
     /** @param maxRows that are multiplied at a time */
@@ -50,22 +61,23 @@ final class AttentionProducts implements AutoCloseable {
         this.rowCounts = shapes.rowCounts();
         this.headDim = shapes.headDim();
         this.thread = new MatmulThread(RowCounts.LARGEST * MAX_TILES * Kernels.TILE_SIZE);
-        this.numbersPerWord = Integer.BYTES / shapes.format().bytes();
-        this.rowsPerBlock = Kernels.BLOCK_SIZE / numbersPerWord;
-        this.keyWords = new OperandWords(shapes.keys(MAX_TILES).packedBytes());
-        this.valueWords = new OperandWords(shapes.values(MAX_TILES, true).packedBytes());
+        this.keyMemory = new NativeBuffer(shapes.keys(MAX_TILES).packedBytes());
+        this.valueMemory = new NativeBuffer(shapes.values(MAX_TILES, true).packedBytes());
         this.accumulatorMemory = new NativeBuffer(4L * (maxRows + RowCounts.LARGEST) * headDim);
         this.openMemory = new NativeBuffer(4L * (maxRows + RowCounts.LARGEST) * headDim);
+        this.keyView = keyMemory.asByteBuffer().asIntBuffer();
+        this.valueView = valueMemory.asByteBuffer().asIntBuffer();
         this.accumulators = accumulatorMemory.asByteBuffer().asFloatBuffer();
         this.openSums = openMemory.asByteBuffer().asFloatBuffer();
         for (int tiles = 1; tiles <= MAX_TILES; tiles++) {
-            keys[tiles] = new PackedPanel(shapes.keys(tiles), keyWords.memory());
-            begun[tiles] = new PackedPanel(shapes.values(tiles, false), valueWords.memory());
-            added[tiles] = new PackedPanel(shapes.values(tiles, true), valueWords.memory());
+            keys[tiles] = new PackedPanel(shapes.keys(tiles), keyMemory);
+            begun[tiles] = new PackedPanel(shapes.values(tiles, false), valueMemory);
+            added[tiles] = new PackedPanel(shapes.values(tiles, true), valueMemory);
         }
-        this.queries = new OperandRows(maxRows, headDim, shapes.format(), kernels);
-        this.weights = new OperandRows(maxRows, MAX_TILES * Kernels.TILE_SIZE, shapes.format(), kernels);
-        this.zeros = new int[rowsPerBlock * headDim];
+        this.queries = new ActivationBuffer(maxRows, headDim, NumberFormat.BFLOAT16, kernels);
+        this.weights = new ActivationBuffer(maxRows, MAX_TILES * Kernels.TILE_SIZE, NumberFormat.BFLOAT16, kernels);
+        this.halves = new short[maxRows * Math.max(headDim, MAX_TILES * Kernels.TILE_SIZE)];
+        this.zeros = new int[PAIRS_PER_BLOCK * headDim];
         this.ones = new float[maxRows];
         Arrays.fill(ones, 1f);
         this.rescaled = new float[Math.max(CHUNK_ELEMENTS, headDim)];
@@ -73,17 +85,17 @@ final class AttentionProducts implements AutoCloseable {
         accumulators.put(0, new float[(maxRows + RowCounts.LARGEST) * headDim]);
     }
 
-    /** Sets the queries of the products to come, [rows][head dim] of numbers in the products' format. */
+    /** Sets the queries of the products to come, [rows][head dim] of bfloat16 numbers. */
     void putQueries(float[] source, int numRows) {
-        queries.put(0, numRows, source);
+        kernels.toBfloat16(source, 0, halves, 0, numRows * headDim);
+        queries.putHalves(0, halves, numRows * headDim);
     }
 
-    /** Sets the keys of one of the tiles of the next product; of blocks that are not found, scores are left to chance. */
-    void putKeys(int tile, KvTiles tiles) {
-        int blockWords = rowsPerBlock * headDim;
-        for (int b = 0; b < tiles.numBlocks(); b++) {
-            int at = (tile * KvTiles.BLOCKS_PER_TILE + b) * blockWords;
-            tiles.copyKeys(tiles.keyOffsets[b], keyWords, at, blockWords);
+    /** Sets the keys of one of the tiles of the next product; of blocks that are not given, scores are left to chance. */
+    void putKeys(int tile, int[] pairs, int[] keyOffsets, int numBlocks) {
+        int blockInts = PAIRS_PER_BLOCK * headDim;
+        for (int b = 0; b < numBlocks; b++) {
+            keyView.put((tile * BLOCKS_PER_TILE + b) * blockInts, pairs, keyOffsets[b], blockInts);
         }
     }
 
@@ -101,94 +113,103 @@ final class AttentionProducts implements AutoCloseable {
 
     /** The same for exactly a candidate's number of rows, whether it is accepted or not. */
     void multiplyKeysByCandidate(int numTiles, int firstRow, int candidate) {
-        thread.multiply(queries.buffer(), firstRow, candidate, keys[numTiles]);
+        thread.multiply(queries, firstRow, candidate, keys[numTiles]);
     }
 
     /**
-     * Sets rows' weights of some of the tiles of the next product of values, numbers in the products' format, [rows][tiles ×
-     * tile size] from the front of an array. {@link #sendWeights} must follow.
+     * Sets rows' weights of some of the tiles of the next product of values, bfloat16 numbers, [rows][tiles × tile size] from
+     * the front of an array. {@link #sendWeights} must follow.
      */
     void putWeights(int firstTile, int numTiles, int firstRow, int numRows, float[] source) {
         int width = numTiles * Kernels.TILE_SIZE;
         if (numTiles == MAX_TILES) {
-            weights.put(firstRow, numRows, source);
+            kernels.narrow(source, 0, halves, 0, numRows * width);
+            weights.putHalves(firstRow, halves, numRows * width);
             return;
         }
+        areHeld = true;
         for (int r = 0; r < numRows; r++) {
-            weights.hold(firstRow + r, firstTile * Kernels.TILE_SIZE, source, r * width, width);
+            int to = (firstRow + r) * weights.width() + firstTile * Kernels.TILE_SIZE;
+            kernels.narrow(source, r * width, halves, to, width);
         }
     }
 
     /** Sets rows' weights of a tile to 0. */
     void clearWeights(int tile, int firstRow, int numRows) {
+        areHeld = true;
         for (int row = firstRow; row < firstRow + numRows; row++) {
-            weights.holdZeros(row, tile * Kernels.TILE_SIZE, Kernels.TILE_SIZE);
+            int at = row * weights.width() + tile * Kernels.TILE_SIZE;
+            Arrays.fill(halves, at, at + Kernels.TILE_SIZE, (short) 0);
         }
     }
 
     /** Says that the rows' weights have been set. */
     void sendWeights(int firstRow, int numRows) {
-        weights.send(firstRow, numRows);
+        if (areHeld) {
+            weights.putHalves(firstRow, halves, firstRow * weights.width(), numRows * weights.width());
+            areHeld = false;
+        }
     }
 
     /** Copies a row's weights to the front of an array, [most tiles × tile size]. */
     void readWeights(int row, float[] target) {
-        weights.read(row, target);
-    }
-
-    /** Sets the values of one of the tiles of the next product, 0 from the slot on up to which the tile was found. */
-    void putValues(int tile, int numTiles, KvTiles tiles) {
-        for (int b = 0; b < KvTiles.BLOCKS_PER_TILE; b++) {
-            int first = (tile * KvTiles.BLOCKS_PER_TILE + b) * rowsPerBlock;
-            int slots = Math.max(0, Math.min(Kernels.BLOCK_SIZE, tiles.numSlots() - b * Kernels.BLOCK_SIZE));
-            int numRows = (slots + numbersPerWord - 1) / numbersPerWord;
-            if (numRows < rowsPerBlock) {
-                putZeros(first, numTiles);
-            }
-            if (numRows > 0) {
-                putValueRows(first, numRows, numTiles, tiles, tiles.valueOffsets[b]);
-            }
-            if (slots % numbersPerWord != 0) {
-                clearSecond(first + numRows - 1, numTiles);
-            }
+        weights.getHalves(row, halves, weights.width()); // which hold nothing once weights are sent
+        for (int i = 0; i < weights.width(); i++) {
+            target[i] = Bfloat16.widen(halves[i]);
         }
     }
 
-    /** Rows of words in the library's order: some columns of all rows of the tiles, then the next columns. */
-    private void putValueRows(int firstRow, int numRows, int numTiles, KvTiles tiles, int from) {
+    /** Whether a tile's values up to a slot are all finite: only then a weight of 0 adds nothing. */
+    boolean areFinite(int[] pairs, int[] valueOffsets, int numSlots) {
+        int carries = 0;
+        for (int slot = 0; slot < numSlots; slot += 2) {
+            int at = valueOffsets[slot / Kernels.BLOCK_SIZE] + slot % Kernels.BLOCK_SIZE / 2 * headDim;
+            int mask = slot + 1 < numSlots ? 0x7f807f80 : 0x7f80;
+            for (int d = 0; d < headDim; d++) {
+                carries |= (pairs[at + d] & mask) + CARRY;
+            }
+        }
+        return (carries & 0x80008000) == 0;
+    }
+
+    /** Sets the values of one of the tiles of the next product, 0 from the given number of slots on. */
+    void putValues(int tile, int numTiles, int[] pairs, int[] valueOffsets, int numSlots) {
+        for (int b = 0; b < BLOCKS_PER_TILE; b++) {
+            int first = tile * PAIRS_PER_TILE + b * PAIRS_PER_BLOCK;
+            int numPairs = Math.min(PAIRS_PER_BLOCK, (numSlots + 1) / 2 - b * PAIRS_PER_BLOCK);
+            if (numPairs < PAIRS_PER_BLOCK) {
+                putValuePairs(first, PAIRS_PER_BLOCK, numTiles, zeros, 0);
+            }
+            if (numPairs > 0) {
+                putValuePairs(first, numPairs, numTiles, pairs, valueOffsets[b]);
+            }
+        }
+        if (numSlots % 2 != 0) {
+            clearSecond(tile * PAIRS_PER_TILE + numSlots / 2, numTiles);
+        }
+    }
+
+    /** Pairs in the library's order: some columns of all pairs of the tiles, then the next columns. */
+    private void putValuePairs(int firstPair, int numPairs, int numTiles, int[] source, int from) {
         int width = shapes.valueBlockWidth();
         if (width == headDim) {
-            tiles.copyValues(from, valueWords, firstRow * width, numRows * width);
+            valueView.put(firstPair * width, source, from, numPairs * width);
             return;
         }
-        for (int row = 0; row < numRows; row++) {
-            int to = (firstRow + row) * width;
-            for (int d = 0; d < headDim; d += width, to += stride(numTiles)) {
-                tiles.copyValues(from + row * headDim + d, valueWords, to, width);
+        for (int pair = 0; pair < numPairs; pair++) {
+            int to = (firstPair + pair) * width;
+            for (int d = 0; d < headDim; d += width, to += numTiles * PAIRS_PER_TILE * width) {
+                valueView.put(to, source, from + pair * headDim + d, width);
             }
         }
     }
 
-    /** A block's rows. */
-    private void putZeros(int firstRow, int numTiles) {
-        int width = shapes.valueBlockWidth();
-        for (int d = 0, to = firstRow * width; d < headDim; d += width, to += stride(numTiles)) {
-            valueWords.ints().put(to, zeros, 0, rowsPerBlock * width);
-        }
-    }
-
-    /** Of two numbers in a word. */
-    private void clearSecond(int row, int numTiles) {
+    private void clearSecond(int pair, int numTiles) {
         int width = shapes.valueBlockWidth();
         for (int d = 0; d < headDim; d++) {
-            int at = d / width * stride(numTiles) + row * width + d % width;
-            valueWords.ints().put(at, valueWords.ints().get(at) & 0xffff);
+            int at = d / width * (numTiles * PAIRS_PER_TILE * width) + pair * width + d % width;
+            valueView.put(at, valueView.get(at) & 0xffff);
         }
-    }
-
-    /** Words from some columns of a row to the next ones. */
-    private int stride(int numTiles) {
-        return numTiles * KvTiles.BLOCKS_PER_TILE * rowsPerBlock * shapes.valueBlockWidth();
     }
 
     /** Sets all accumulators to 0; all rows must see something of the first group that follows. */
@@ -297,7 +318,7 @@ final class AttentionProducts implements AutoCloseable {
     void multiplyValuesByCandidate(int numTiles, boolean staysOpen, int firstRow, int candidate) {
         PackedPanel panel = areBegun && !staysOpen ? added[numTiles] : begun[numTiles];
         NativeBuffer target = staysOpen ? openMemory : accumulatorMemory;
-        thread.multiply(weights.buffer(), firstRow, 0, candidate, panel, target, 4L * firstRow * headDim);
+        thread.multiply(weights, firstRow, 0, candidate, panel, target, 4L * firstRow * headDim);
     }
 
     /** Copies neighbouring elements of the last product of scores to the front of an array. */
@@ -313,8 +334,8 @@ final class AttentionProducts implements AutoCloseable {
             begun[tiles].close();
             added[tiles].close();
         }
-        keyWords.close();
-        valueWords.close();
+        keyMemory.close();
+        valueMemory.close();
         accumulatorMemory.close();
         openMemory.close();
         queries.close();

@@ -4,9 +4,10 @@ import io.millrace.kernels.Kernels;
 import java.util.Arrays;
 
 /**
- * The rows of a piece (tokens × heads of a group) while one compute thread folds tiles into them, and folds by the kernels. A row's sums over the positions of a group of tiles are one chain: the open sums, added to its accumulators where the
- * group ends, or what the row sees. If a score raises the row's maximum, they are added first, then the accumulators shrink, and
- * the chain begins anew. {@link AttentionGroups} does the same by products. Used by its thread only.
+ * The rows of a piece (tokens × heads of a group) while one compute thread folds tiles into them, and folds by the kernels. A
+ * row's sums over the positions of a group of tiles are one chain: the open sums, added to its accumulators where the group ends,
+ * or what the row sees. If a score raises the row's maximum, they are added first, then the accumulators shrink, and the chain
+ * begins anew. {@link AttentionGroups} does the same by products. Used by its thread only.
  */
 final class AttentionRows {
     final float[] queries; // [rows][head dim]

@@ -1,27 +1,21 @@
 package io.millrace.backend.cpu;
 
-import static org.bytedeco.dnnl.global.dnnl.dnnl_BA16a16b;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_BA16a16b2a;
-import static org.bytedeco.dnnl.global.dnnl.dnnl_BA16a32b;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_BA16a32b2a;
-import static org.bytedeco.dnnl.global.dnnl.dnnl_BA16a48b;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_BA16a48b2a;
-import static org.bytedeco.dnnl.global.dnnl.dnnl_BA16a64b;
 import static org.bytedeco.dnnl.global.dnnl.dnnl_BA16a64b2a;
 
 import io.millrace.kernels.Kernels;
 
 /**
- * The two products of attention as the matrix library computes them in one number format: queries with keys, [rows][head dim] ×
- * [head dim][tiles], and weights with values, [rows][tiles] × [tiles][head dim], stored or added to the rows' accumulators; up to
- * a group of tiles each. Usable only where they give exactly the bits of {@link Kernels}, which is tried before they are first
- * used: in float32 both are one chain of multiply-adds; of bfloat16 pairs AVX-512's VDPBF16PS adds the odd product, then the even
- * one, each rounded, and the kernels do as it does. Other instructions (AMX) add in another order; there the kernels do all the
- * work. Thread-safe after the probe.
+ * The two products of attention as the matrix library computes them: bfloat16 queries with keys, [rows][head dim] × [head
+ * dim][tiles], and weights with values, [rows][tiles] × [tiles][head dim], stored or added to the rows' accumulators; up to a
+ * group of tiles each. Usable only where they give exactly the bits of {@link Kernels}, which is tried when a model is loaded:
+ * AVX-512's VDPBF16PS adds the odd product of a pair, then the even one, each rounded, and the kernels do as it does. Other
+ * instructions (AMX) add in another order; there the kernels do all the work. Thread-safe after the probe.
  */
 final class AttentionShapes implements AutoCloseable {
     private final int headDim;
-    private final NumberFormat format;
     private final int valueBlockWidth;
     private final String remark;
     private final MatmulShape[] keys = new MatmulShape[AttentionProducts.MAX_TILES + 1]; // by number of tiles
@@ -31,9 +25,8 @@ final class AttentionShapes implements AutoCloseable {
 
     private AttentionShapes(int headDim, NumberFormat format, Kernels kernels) {
         this.headDim = headDim;
-        this.format = format;
         this.valueBlockWidth = headDim % 64 == 0 ? 64 : headDim % 48 == 0 ? 48 : 32;
-        this.remark = tryOut(kernels);
+        this.remark = format == NumberFormat.BFLOAT16 ? tryOut(kernels) : "";
     }
 
     /** Tries the products out, on the calling compute thread. */
@@ -46,16 +39,14 @@ final class AttentionShapes implements AutoCloseable {
         if (headDim % 32 != 0) {
             return slow + "the matrix library wants heads of a multiple of 32 elements, the model's have " + headDim;
         }
-        if (format == NumberFormat.BFLOAT16 && !OneDnn.hasBfloat16()) {
+        if (!OneDnn.hasBfloat16()) {
             return slow + "this CPU does not multiply bfloat16 natively";
-        }
-        if (!OneDnn.hasAvx512()) {
-            return slow + "this CPU has no AVX-512, for which the order of keys and values is made";
         }
         try {
             for (int tiles = 1; tiles <= AttentionProducts.MAX_TILES; tiles++) {
                 int width = tiles * Kernels.TILE_SIZE;
-                keys[tiles] = new MatmulShape(headDim, width, format, keyLayout(), headDim, ProductEnd.STORE);
+                keys[tiles] = new MatmulShape(
+                        headDim, width, NumberFormat.BFLOAT16, dnnl_BA16a16b2a, headDim, ProductEnd.STORE);
                 begun[tiles] = values(width, ProductEnd.STORE);
                 added[tiles] = values(width, ProductEnd.ADD);
             }
@@ -66,11 +57,9 @@ final class AttentionShapes implements AutoCloseable {
         rowCounts = new AttentionProbe(this, kernels).probe();
         if (rowCounts == null) {
             close();
-            String remedy = format == NumberFormat.BFLOAT16
-                    ? "; ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 selects instructions whose bits agree, if the CPU has them,"
-                            + " for weights too"
-                    : "";
-            return slow + "on this CPU (" + OneDnn.instructionSet() + ") the matrix library's have other bits" + remedy;
+            return slow + "on this CPU (" + OneDnn.instructionSet() + ") the matrix library's have other bits;"
+                    + " ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 selects instructions whose bits agree, if the CPU has them,"
+                    + " for weights too";
         }
         String refused = rowCounts.refused();
         return refused.isEmpty()
@@ -80,23 +69,18 @@ final class AttentionShapes implements AutoCloseable {
 
     private MatmulShape values(int depth, ProductEnd end) {
         int rowStride = AttentionProducts.MAX_TILES * Kernels.TILE_SIZE;
-        return new MatmulShape(depth, headDim, format, valueLayout(), rowStride, end);
-    }
-
-    private int keyLayout() {
-        return format == NumberFormat.BFLOAT16 ? dnnl_BA16a16b2a : dnnl_BA16a16b;
+        return new MatmulShape(depth, headDim, NumberFormat.BFLOAT16, valueLayout(), rowStride, end);
     }
 
     private int valueLayout() {
-        boolean arePairs = format == NumberFormat.BFLOAT16;
         return switch (valueBlockWidth) {
-            case 64 -> arePairs ? dnnl_BA16a64b2a : dnnl_BA16a64b;
-            case 48 -> arePairs ? dnnl_BA16a48b2a : dnnl_BA16a48b;
-            default -> arePairs ? dnnl_BA16a32b2a : dnnl_BA16a32b;
+            case 64 -> dnnl_BA16a64b2a;
+            case 48 -> dnnl_BA16a48b2a;
+            default -> dnnl_BA16a32b2a;
         };
     }
 
-    /** Why they, or some row counts, are not usable; empty where all are. */
+    /** Why they, or some row counts, are not usable; empty where all are, or where nobody wants them. */
     String remark() {
         return remark;
     }
@@ -107,10 +91,6 @@ final class AttentionShapes implements AutoCloseable {
 
     int headDim() {
         return headDim;
-    }
-
-    NumberFormat format() {
-        return format;
     }
 
     /** Columns that lie together in a panel of values. */

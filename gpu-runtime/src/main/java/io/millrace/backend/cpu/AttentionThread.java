@@ -5,8 +5,8 @@ import java.util.Arrays;
 
 /**
  * One compute thread's part in attention: folds the tiles of a piece for all of its rows together, so that a tile's keys
- * and values come from memory once for them. By products of the matrix library where rows are many, else by the kernels: the
- * bits are the same.
+ * and values come from memory once for them. Of bfloat16 numbers by products of the matrix library where rows are many, else
+ * by the kernels: the bits are the same. Of float32 numbers the kernels are as fast, which need not copy tiles.
  */
 final class AttentionThread implements AutoCloseable {
     private static final int BLOCKS_PER_TILE = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
@@ -14,7 +14,7 @@ final class AttentionThread implements AutoCloseable {
     private final Kernels kernels;
     private final AttentionState state;
     private final AttentionRows rows;
-    private final AttentionGroups groups; // null where the library cannot
+    private final AttentionGroups groups; // null where the kernels do all
     private final int headDim;
     private final int numKvHeads;
     private final int groupSize;
@@ -24,7 +24,6 @@ final class AttentionThread implements AutoCloseable {
     private int comingPiece; // that this or another thread will run about next, or -1
     private int comingKvHead;
     private final short[] halfScratch;
-    private final float[] zeros; // [rows][head dim]
 
     AttentionThread(
             Kernels kernels,
@@ -45,12 +44,11 @@ final class AttentionThread implements AutoCloseable {
         KvTiles tiles = KvTiles.of(pool, kernels, headDim);
         rows = new AttentionRows(kernels, tiles, headDim, groupSize, maxTokensPerPiece, AttentionGroups.CHUNK_ELEMENTS);
         readAhead = new ReadAhead(pool);
-        groups = shapes.areUsable()
-                ? new AttentionGroups(kernels, tiles, rows, shapes, readAhead, headDim, groupSize)
+        groups = pool.isPaired() && shapes.areUsable()
+                ? new AttentionGroups(kernels, pool, tiles, rows, shapes, readAhead, headDim, groupSize)
                 : null;
         isFollowed = new boolean[maxTokensPerPiece];
         halfScratch = new short[maxTokensPerPiece * groupSize * headDim];
-        zeros = new float[maxTokensPerPiece * groupSize * headDim];
     }
 
     /**
@@ -205,9 +203,6 @@ final class AttentionThread implements AutoCloseable {
         // Whoever ends folds has one sequence's rows only: they are neighbours.
         int count = groupSize * headDim;
         int from = firstRow * headDim;
-        // A sum of products too small for a float32 number may be -0, unless a weight of 0 came behind: here it is 0
-        // anyway.
-        kernels.add(rows.accumulators, from, zeros, 0, numTokens * count);
         output.putRows(plan.row(piece, 0), numTokens, head * headDim, rows.accumulators, from, count, halfScratch);
     }
 

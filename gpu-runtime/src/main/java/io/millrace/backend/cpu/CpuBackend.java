@@ -85,7 +85,6 @@ final class CpuBackend implements Backend {
                 weights,
                 kernels,
                 pool,
-                weights.attentionShapes(pool.attentionFormat(), threads),
                 new RopeTable(rope, config.maxModelLen()),
                 config.maxNumBatchedTokens(),
                 config.maxModelLen(),

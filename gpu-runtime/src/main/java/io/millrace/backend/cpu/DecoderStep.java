@@ -27,7 +27,6 @@ final class DecoderStep implements AutoCloseable {
     final KvPool pool;
     final RopeTable rope;
     final AttentionState attentionState;
-    final AttentionShapes attentionShapes;
     final StepTimer timer = new StepTimer();
 
     /** The residual stream, [tokens][hidden]; in the last layer, of the tokens that go through all of it alone. */
@@ -70,7 +69,6 @@ final class DecoderStep implements AutoCloseable {
             DecoderWeights weights,
             Kernels kernels,
             KvPool pool,
-            AttentionShapes attentionShapes,
             RopeTable rope,
             int maxNumBatchedTokens,
             int maxModelLen,
@@ -81,7 +79,6 @@ final class DecoderStep implements AutoCloseable {
         this.weights = weights;
         this.kernels = kernels;
         this.pool = pool;
-        this.attentionShapes = attentionShapes;
         this.observer = observer;
         this.maxPosition = maxModelLen - 1;
         this.rope = rope;

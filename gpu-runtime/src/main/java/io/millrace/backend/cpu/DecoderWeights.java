@@ -6,9 +6,7 @@ import io.millrace.model.ModelSpec;
 import io.millrace.model.ModelSpec.Weight;
 import io.millrace.model.Tensor;
 import java.util.ArrayList;
-import java.util.EnumMap;
 import java.util.List;
-import java.util.Map;
 import java.util.stream.Collectors;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -40,7 +38,7 @@ final class DecoderWeights implements AutoCloseable {
     private final List<PackedMatrix> matrices = new ArrayList<>();
     private final Kernels kernels;
     private RowCounts rowCounts;
-    private final Map<NumberFormat, AttentionShapes> attentionShapes = new EnumMap<>(NumberFormat.class);
+    private AttentionShapes attentionShapes;
 
     /**
      * One decoder block.
@@ -115,6 +113,9 @@ final class DecoderWeights implements AutoCloseable {
                     "steps of one row are left to the matrix library, since its sums or its layout here are not those of our"
                             + " own kernel, which reads weights faster; nothing but larger batches helps: {}",
                     withoutSingleRows);
+        }
+        if (!weights.attentionShapes.remark().isEmpty()) {
+            LOG.info(weights.attentionShapes.remark());
         }
         return weights;
     }
@@ -250,6 +251,7 @@ final class DecoderWeights implements AutoCloseable {
                     .map(PackedMatrix::rowCounts)
                     .reduce(RowCounts::and)
                     .orElseThrow();
+            attentionShapes = AttentionShapes.probe(spec.headDim(), format, kernels);
         }
     }
 
@@ -273,20 +275,9 @@ final class DecoderWeights implements AutoCloseable {
         return layers[index];
     }
 
-    /** Attention's products of a format for the model's heads, which a compute thread tries out when they are first wanted. */
-    synchronized AttentionShapes attentionShapes(NumberFormat ofProducts, ComputeThreads threads) {
-        if (!attentionShapes.containsKey(ofProducts)) {
-            threads.run(worker -> {
-                if (worker.index() == 0) {
-                    attentionShapes.put(ofProducts, AttentionShapes.probe(spec.headDim(), ofProducts, kernels));
-                }
-            });
-            String remark = attentionShapes.get(ofProducts).remark();
-            if (!remark.isEmpty()) {
-                LOG.info(remark);
-            }
-        }
-        return attentionShapes.get(ofProducts);
+    /** Attention's products for the model's heads. */
+    AttentionShapes attentionShapes() {
+        return attentionShapes;
     }
 
     /** Row counts that all panels accept. */
@@ -318,6 +309,8 @@ final class DecoderWeights implements AutoCloseable {
         matrices.forEach(PackedMatrix::close);
         packed.close();
         shapes.close();
-        attentionShapes.values().forEach(AttentionShapes::close);
+        if (attentionShapes != null) {
+            attentionShapes.close();
+        }
     }
 }

@@ -19,8 +19,8 @@ class FloatTiles extends KvTiles {
     }
 
     @Override
-    final NumberFormat format() {
-        return NumberFormat.FLOAT32;
+    final boolean isBfloat16() {
+        return false;
     }
 
     @Override
@@ -31,26 +31,5 @@ class FloatTiles extends KvTiles {
     @Override
     final void accumulate(float[] weights, int firstRow, int numRows, int[] counts, float[] openSums) {
         kernels.accumulate(weights, firstRow, numRows, counts, headDim, values(), valueOffsets, openSums);
-    }
-
-    @Override
-    final boolean areFinite() {
-        float[] values = values();
-        boolean areFinite = true;
-        for (int b = 0; b < numBlocks(); b++) {
-            int slots = Math.min(Kernels.BLOCK_SIZE, numSlots() - b * Kernels.BLOCK_SIZE);
-            areFinite &= kernels.isFinite(values, valueOffsets[b], slots * headDim);
-        }
-        return areFinite;
-    }
-
-    @Override
-    final void copyKeys(int from, OperandWords to, int at, int numWords) {
-        to.floats().put(at, keys(), from, numWords);
-    }
-
-    @Override
-    final void copyValues(int from, OperandWords to, int at, int numWords) {
-        to.floats().put(at, values(), from, numWords);
     }
 }

@@ -151,11 +151,6 @@ final class KvPool {
         return isInt8;
     }
 
-    /** Format of what attention multiplies: numbers of 8 bits are widened to float32. */
-    NumberFormat attentionFormat() {
-        return isPaired() ? NumberFormat.BFLOAT16 : NumberFormat.FLOAT32;
-    }
-
     int numBlocks() {
         return numBlocks;
     }

@@ -2,10 +2,7 @@ package io.millrace.backend.cpu;
 
 import io.millrace.kernels.Kernels;
 
-/**
- * A pool's keys and values as attention reads them: one tile of one KV head at a time, by the kernels or as right operands of the
- * matrix library's products, in whose order they stand already. Used by its thread only.
- */
+/** A pool's keys and values as the kernels of attention read them: one tile of one KV head at a time. Used by its thread only. */
 abstract class KvTiles {
     static final int BLOCKS_PER_TILE = Kernels.TILE_SIZE / Kernels.BLOCK_SIZE;
 
@@ -58,25 +55,12 @@ abstract class KvTiles {
         return numBlocks;
     }
 
-    /** Format of what attention multiplies: queries and weights are in it too. */
-    abstract NumberFormat format();
-
-    boolean isBfloat16() {
-        return format() == NumberFormat.BFLOAT16;
-    }
+    /** Whether attention multiplies bfloat16 numbers: then queries and weights are rounded, too. */
+    abstract boolean isBfloat16();
 
     /** {@link Kernels#scores} of rows with the tile. */
     abstract void scores(float[] queries, int firstRow, int numRows, float[] scores);
 
     /** {@link Kernels#accumulate} of rows' weights with the tile. */
     abstract void accumulate(float[] weights, int firstRow, int numRows, int[] counts, float[] openSums);
-
-    /** Whether all values are finite: only then a weight of 0 adds nothing. */
-    abstract boolean areFinite();
-
-    /** Copies neighbouring words of keys, from one on, to a place of an operand's. */
-    abstract void copyKeys(int from, OperandWords to, int at, int numWords);
-
-    /** Copies neighbouring words of values, from one on, to a place of an operand's. */
-    abstract void copyValues(int from, OperandWords to, int at, int numWords);
 }

@@ -55,7 +55,7 @@ final class StepThread implements AutoCloseable {
                 step.pool,
                 step.maxTokensPerPiece(),
                 step.attentionState,
-                step.attentionShapes,
+                step.weights.attentionShapes(),
                 spec.headDim(),
                 spec.numKvHeads(),
                 spec.numQueryHeadsPerKvHead(),

@@ -1,5 +1,6 @@
 package io.millrace.backend.cpu;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -18,6 +19,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
@@ -37,36 +39,33 @@ class AttentionProductsTest {
 
     @ParameterizedTest
     @ValueSource(ints = {32, 64, 96, 128, 160})
-    void productsOfPairsHaveTheKernelsBits(int headDim) {
-        productsHaveTheKernelsBits(headDim, NumberFormat.BFLOAT16, KvCacheDtype.AUTO, 20, "avx512_bf16");
-    }
-
-    @ParameterizedTest
-    @ValueSource(ints = {32, 64, 96, 128, 160})
-    void productsOfFloatsHaveTheKernelsBits(int headDim) {
-        String instructionSet = OneDnn.hasAvx512() ? OneDnn.instructionSet() : "none";
-        productsHaveTheKernelsBits(headDim, NumberFormat.FLOAT32, KvCacheDtype.AUTO, 20, instructionSet);
-    }
-
-    @ParameterizedTest
-    @ValueSource(ints = {32, 64, 96})
-    void productsOfWidenedNumbersHaveTheKernelsBits(int headDim) {
-        String instructionSet = OneDnn.hasAvx512() ? OneDnn.instructionSet() : "none";
-        productsHaveTheKernelsBits(headDim, NumberFormat.FLOAT32, KvCacheDtype.INT8, 15, instructionSet);
-    }
-
-    /** @param usableOn an instruction set with which the library must not be refused */
-    private void productsHaveTheKernelsBits(
-            int headDim, NumberFormat format, KvCacheDtype dtype, int numSeeds, String usableOn) {
-        try (AttentionShapes shapes = AttentionShapes.probe(headDim, format, kernels)) {
-            if (OneDnn.instructionSet().equals(usableOn)) {
+    void productsHaveTheKernelsBits(int headDim) {
+        try (AttentionShapes shapes = AttentionShapes.probe(headDim, NumberFormat.BFLOAT16, kernels)) {
+            if (OneDnn.instructionSet().equals("avx512_bf16")) {
                 assertTrue(shapes.areUsable(), shapes.remark());
             }
             if (!shapes.areUsable()) {
                 assertTrue(shapes.remark().contains("own kernels, which take longer"), shapes.remark());
             }
-            for (int seed = 0; seed < numSeeds; seed++) {
-                compare(shapes, dtype, new Random(1000L * headDim + seed), "seed " + seed);
+            for (int seed = 0; seed < 20; seed++) {
+                compare(
+                        shapes,
+                        NumberFormat.BFLOAT16,
+                        KvCacheDtype.AUTO,
+                        new Random(1000L * headDim + seed),
+                        "seed " + seed);
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(KvCacheDtype.class)
+    void piecesOfFloatsHaveTheBitsOfSingleTokens(KvCacheDtype dtype) {
+        for (int headDim : new int[] {32, 64, 80, 128}) {
+            try (AttentionShapes none = AttentionShapes.probe(headDim, NumberFormat.FLOAT32, kernels)) {
+                for (int seed = 0; seed < 15; seed++) {
+                    compare(none, NumberFormat.FLOAT32, dtype, new Random(1000L * headDim + seed), "seed " + seed);
+                }
             }
         }
     }
@@ -75,7 +74,8 @@ class AttentionProductsTest {
      * Scores that hardly ever raise a maximum or often do; sometimes numbers that are not finite, or so small that their products
      * are 0.
      */
-    private static void compare(AttentionShapes shapes, KvCacheDtype dtype, Random random, String what) {
+    private static void compare(
+            AttentionShapes shapes, NumberFormat format, KvCacheDtype dtype, Random random, String what) {
         int headDim = shapes.headDim();
         BatchInput batch = randomBatch(random);
         int numBlocks = 1
@@ -83,7 +83,7 @@ class AttentionProductsTest {
                         .flatMapToInt(Arrays::stream)
                         .max()
                         .getAsInt();
-        KvPool pool = pool(headDim, shapes.format(), dtype, numBlocks);
+        KvPool pool = pool(headDim, format, dtype, numBlocks);
         fill(pool, headDim, random);
         float scale = random.nextBoolean() ? 0.2f : 6f;
         float[] queries = new float[batch.numTokens() * KV_HEADS * HEADS_PER_GROUP * headDim];
@@ -91,7 +91,7 @@ class AttentionProductsTest {
             float query = scale * (float) random.nextGaussian();
             queries[i] = pool.isPaired() ? Bfloat16.widen(Bfloat16.roundFactor(query)) : query;
         }
-        AttentionShapes none = AttentionShapes.probe(1, shapes.format(), KERNELS); // no library takes such heads
+        AttentionShapes none = AttentionShapes.probe(headDim, NumberFormat.FLOAT32, KERNELS);
         assertFalse(none.areUsable());
         float[] expected = attend(KERNELS, none, pool, apart(batch), queries, false);
         assertSameBits(expected, attend(KERNELS, none, pool, batch, queries, true), what + " by kernels");
@@ -256,11 +256,13 @@ class AttentionProductsTest {
 
     @Test
     void headsThatTheLibraryCannotTakeAreLeftToTheKernels() {
-        for (NumberFormat format : NumberFormat.values()) {
-            try (AttentionShapes shapes = AttentionShapes.probe(80, format, kernels)) {
-                assertFalse(shapes.areUsable());
-                assertTrue(shapes.remark().contains("multiple of 32 elements, the model's have 80"), shapes.remark());
-            }
+        try (AttentionShapes shapes = AttentionShapes.probe(80, NumberFormat.BFLOAT16, kernels)) {
+            assertFalse(shapes.areUsable());
+            assertTrue(shapes.remark().contains("multiple of 32 elements, the model's have 80"), shapes.remark());
+        }
+        try (AttentionShapes shapes = AttentionShapes.probe(64, NumberFormat.FLOAT32, kernels)) {
+            assertFalse(shapes.areUsable());
+            assertEquals("", shapes.remark());
         }
     }
 
