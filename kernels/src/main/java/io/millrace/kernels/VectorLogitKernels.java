@@ -13,7 +13,7 @@ import jdk.incubator.vector.VectorSpecies;
 
 /** {@link LogitKernels} on the CPU's widest vectors. */
 final class VectorLogitKernels implements LogitKernels {
-    private static final VectorSpecies<Float> FLOATS = FloatVector.SPECIES_PREFERRED;
+    private static final VectorSpecies<Float> FLOATS = VectorRows.F;
     private static final VectorSpecies<Long> LONGS = LongVector.SPECIES_PREFERRED;
     private static final int LANES = FLOATS.length();
     private static final int LONG_LANES = LONGS.length();
@@ -50,7 +50,7 @@ final class VectorLogitKernels implements LogitKernels {
     private final long[] words = new long[MAX_WORD_GROUPS * WINNER_GROUP / 2];
 
     static boolean isFast() {
-        return FLOATS.vectorBitSize() >= 256;
+        return VectorRows.isWideEnough();
     }
 
     @Override

@@ -15,6 +15,8 @@ final class VectorRows {
     static final int L = F.length();
     static final VectorSpecies<Integer> I = L == 16 ? IntVector.SPECIES_512 : IntVector.SPECIES_256;
     static final VectorSpecies<Short> S = L == 16 ? ShortVector.SPECIES_256 : ShortVector.SPECIES_128;
+    /** Before any vector is used: all classes of vector kernels take their species from here. */
+    private static final double OF_PROFILES = isWideEnough() ? VectorProfiles.fill(F, I, S) : 0;
 
     private VectorRows() {}
 

@@ -1,0 +1,43 @@
+package io.millrace.kernels;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+/**
+ * That C2 leaves no vector on the heap, whatever was compiled before: in a JVM of its own, since what is compiled there depends on
+ * all that ran, and with compilers that are waited for, so that it depends on nothing else.
+ */
+class BoxedVectorsTest {
+
+    @Test
+    void kernelsDoNotBoxVectorsAfterOthersHaveRun() throws IOException, InterruptedException {
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
+                .filter(argument -> argument.startsWith("--add-"))
+                .forEach(command::add);
+        command.addAll(List.of("-Xbatch", "-Xmx256m", "-cp", System.getProperty("java.class.path")));
+        command.add(BoxedVectorsMain.class.getName());
+        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        String output;
+        try {
+            output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        } finally {
+            process.destroyForcibly();
+        }
+        assertEquals(0, process.waitFor(), output);
+        List<String> lines =
+                output.lines().filter(line -> line.startsWith("allocated ")).toList();
+        assertEquals(4, lines.size(), output);
+        for (String line : lines) {
+            assertEquals("0", line.split(" ")[1], output);
+        }
+    }
+}
