@@ -17,17 +17,8 @@ final class VectorFolds {
     /** L ones, then L zeros: read from L - n, n lanes of 1 and 0 in the rest. */
     private static final float[] KEPT_THEN_NOT = keptThenNot();
 
+    private static final int FARTHEST_BITS = Float.floatToRawIntBits(Exp2.FARTHEST);
     private static final int FARTHEST_BITS_OF_FACTORS = Float.floatToRawIntBits(Exp2.FARTHEST_OF_FACTORS);
-    /**
-     * Constants before the dot, whose class C2 knows: so {@link #exponentials} boxes its vectors in fewer runs, though in some it
-     * still does. x + NONE is x.
-     */
-    private static final FloatVector NONE = FloatVector.broadcast(F, VectorRows.NOTHING);
-
-    private static final FloatVector ROUNDERS = FloatVector.broadcast(F, Exp2.ROUNDER_OF_POWERS);
-    private static final FloatVector C7 = FloatVector.broadcast(F, Exp2.C7);
-    private static final IntVector FARTHEST_LANES =
-            FloatVector.broadcast(F, Exp2.FARTHEST).reinterpretAsInts();
     private static final int INFINITY_BITS = 0x7f800000;
     private static final float NEGATIVE_NAN = Float.intBitsToFloat(0xffc00000);
 
@@ -260,12 +251,14 @@ final class VectorFolds {
     private static void exponentials(float[] scores, int offset, int count, float maximum) {
         for (int p = offset; p < offset + count; p += L) {
             FloatVector distance = FloatVector.broadcast(F, maximum).sub(FloatVector.fromArray(F, scores, p));
-            FloatVector y = FARTHEST_LANES
-                    .lanewise(VectorOperators.MIN, distance.reinterpretAsInts())
+            FloatVector y = distance.reinterpretAsInts()
+                    .lanewise(VectorOperators.MIN, FARTHEST_BITS)
                     .reinterpretAsFloats();
-            FloatVector rounded = ROUNDERS.sub(y);
-            FloatVector f = ROUNDERS.sub(rounded).sub(y);
-            FloatVector e = C7.fma(f, FloatVector.broadcast(F, Exp2.C6));
+            FloatVector rounder = FloatVector.broadcast(F, Exp2.ROUNDER_OF_POWERS);
+            FloatVector rounded = rounder.sub(y);
+            FloatVector f = rounder.sub(rounded).sub(y);
+            FloatVector e = FloatVector.broadcast(F, Exp2.C7);
+            e = e.fma(f, FloatVector.broadcast(F, Exp2.C6));
             e = e.fma(f, FloatVector.broadcast(F, Exp2.C5));
             e = e.fma(f, FloatVector.broadcast(F, Exp2.C4));
             e = e.fma(f, FloatVector.broadcast(F, Exp2.C3));
@@ -273,7 +266,7 @@ final class VectorFolds {
             e = e.fma(f, FloatVector.broadcast(F, Exp2.C1));
             e = e.fma(f, FloatVector.broadcast(F, 1f));
             IntVector power = rounded.reinterpretAsInts().lanewise(VectorOperators.LSHL, 23);
-            NONE.add(e.mul(power.reinterpretAsFloats())).intoArray(scores, p);
+            e.mul(power.reinterpretAsFloats()).intoArray(scores, p);
         }
     }
 

@@ -27,17 +27,6 @@ final class VectorLogitKernels implements LogitKernels {
     private static final LongVector GROUP_LANES = HAS_LONG_MULTIPLY
             ? LongVector.fromArray(LONGS, new long[] {0, 4, 1, 5, 2, 6, 3, 7}, 0)
             : LongVector.zero(LONGS);
-
-    /**
-     * x | NONE is x. What operations on vectors take from a loop stands as their argument, and a constant before the dot: of a
-     * constant C2 knows the class, and so that of the result. Where it goes by the classes that were met at run time, it may box
-     * every vector of the loop.
-     */
-    private static final LongVector NONE = LongVector.zero(LONGS);
-
-    private static final LongVector LOW_HALVES = LongVector.broadcast(LONGS, LOW_32);
-    private static final LongVector M0 = LongVector.broadcast(LONGS, ScalarLogitKernels.PHILOX_M0);
-    private static final LongVector M1 = LongVector.broadcast(LONGS, ScalarLogitKernels.PHILOX_M1);
     private static final LongVector LANE_NUMBERS = LongVector.zero(LONGS).addIndex(1);
 
     /** An even number. */
@@ -332,24 +321,24 @@ final class VectorLogitKernels implements LogitKernels {
             for (int k = 4; k < 2 * ScalarLogitKernels.PHILOX_ROUNDS; k += 2) {
                 LongVector key0 = LongVector.broadcast(LONGS, roundKeys[k]);
                 LongVector key1 = LongVector.broadcast(LONGS, roundKeys[k + 1]);
-                LongVector lowOfP1 = LOW_HALVES.and(p1).lanewise(VectorOperators.XOR, key0);
-                LongVector lowOfQ1 = LOW_HALVES.and(q1).lanewise(VectorOperators.XOR, key0);
-                LongVector lowOfP0 = LOW_HALVES.and(p0).lanewise(VectorOperators.XOR, key1);
-                LongVector lowOfQ0 = LOW_HALVES.and(q0).lanewise(VectorOperators.XOR, key1);
-                p0 = M0.mul(x0);
-                q0 = M0.mul(y0);
-                p1 = M1.mul(x2);
-                q1 = M1.mul(y2);
+                LongVector lowOfP1 = p1.and(LOW_32).lanewise(VectorOperators.XOR, key0);
+                LongVector lowOfQ1 = q1.and(LOW_32).lanewise(VectorOperators.XOR, key0);
+                LongVector lowOfP0 = p0.and(LOW_32).lanewise(VectorOperators.XOR, key1);
+                LongVector lowOfQ0 = q0.and(LOW_32).lanewise(VectorOperators.XOR, key1);
+                p0 = x0.mul(ScalarLogitKernels.PHILOX_M0);
+                q0 = y0.mul(ScalarLogitKernels.PHILOX_M0);
+                p1 = x2.mul(ScalarLogitKernels.PHILOX_M1);
+                q1 = y2.mul(ScalarLogitKernels.PHILOX_M1);
                 x0 = p1.lanewise(VectorOperators.LSHR, 32).lanewise(VectorOperators.XOR, lowOfP1);
                 y0 = q1.lanewise(VectorOperators.LSHR, 32).lanewise(VectorOperators.XOR, lowOfQ1);
                 x2 = p0.lanewise(VectorOperators.LSHR, 32).lanewise(VectorOperators.XOR, lowOfP0);
                 y2 = q0.lanewise(VectorOperators.LSHR, 32).lanewise(VectorOperators.XOR, lowOfQ0);
             }
             int at = group * (WINNER_GROUP / 2);
-            NONE.or(p1).lanewise(VectorOperators.LSHL, 32).or(x0).intoArray(words, at);
-            NONE.or(p0).lanewise(VectorOperators.LSHL, 32).or(x2).intoArray(words, at + 8);
-            NONE.or(q1).lanewise(VectorOperators.LSHL, 32).or(y0).intoArray(words, at + 16);
-            NONE.or(q0).lanewise(VectorOperators.LSHL, 32).or(y2).intoArray(words, at + 24);
+            x0.or(p1.lanewise(VectorOperators.LSHL, 32)).intoArray(words, at);
+            x2.or(p0.lanewise(VectorOperators.LSHL, 32)).intoArray(words, at + 8);
+            y0.or(q1.lanewise(VectorOperators.LSHL, 32)).intoArray(words, at + 16);
+            y2.or(q0.lanewise(VectorOperators.LSHL, 32)).intoArray(words, at + 24);
         }
     }
 
@@ -417,9 +406,9 @@ final class VectorLogitKernels implements LogitKernels {
             k0 += ScalarLogitKernels.PHILOX_W0;
             k1 += ScalarLogitKernels.PHILOX_W1;
         }
-        NONE.or(x0).intoArray(planes, index);
-        NONE.or(x1).intoArray(planes, planeStride + index);
-        NONE.or(x2).intoArray(planes, 2 * planeStride + index);
-        NONE.or(x3).intoArray(planes, 3 * planeStride + index);
+        x0.intoArray(planes, index);
+        x1.intoArray(planes, planeStride + index);
+        x2.intoArray(planes, 2 * planeStride + index);
+        x3.intoArray(planes, 3 * planeStride + index);
     }
 }

@@ -20,7 +20,6 @@ final class BoxedVectorsMain {
 
     public static void main(String[] arguments) {
         Kernels kernels = KernelChoice.best().kernels();
-        LogitKernels logits = LogitKernels.fastest();
         Random random = new Random(7);
         float[] values = random(random, NUM_ROWS * Kernels.TILE_SIZE);
         float[] ones = new float[values.length];
@@ -43,10 +42,65 @@ final class BoxedVectorsMain {
             System.arraycopy(values, 0, out, 0, values.length);
             kernels.foldScores(out, 0, Kernels.TILE_SIZE, 0, NUM_ROWS, counts, maxima, sums, factors, true);
         });
+        float[][] factorsOfTiles = new float[Kernels.GROUP_TILES][NUM_ROWS];
+        report("tiles to bfloat16", () -> {
+            System.arraycopy(values, 0, out, 0, values.length);
+            kernels.foldTiles(out, NUM_ROWS, 0, 1, maxima, sums, factorsOfTiles, true);
+        });
+        useAttention(kernels, random);
+        useRows(kernels, values, ones, out);
+        useLogits(LogitKernels.fastest(), values, out);
+    }
+
+    private static void useAttention(Kernels kernels, Random random) {
+        int numRows = 19; // in sixes, fives, threes, twos and ones
+        int headDim = 32;
+        int[] offsets = {0, 512, 1024, 1536};
+        int[] sameBlock = new int[4];
+        int[] counts = new int[numRows];
+        float[] queries = random(random, numRows * headDim);
+        float[] floats = random(random, Kernels.TILE_SIZE * headDim);
+        int[] pairs = new int[floats.length];
+        kernels.pairBfloat16(floats, 0, floats, 0, pairs, 0, pairs.length);
+        float[] scores = new float[numRows * Kernels.TILE_SIZE];
+        float[] sums = new float[numRows * 2 * headDim];
+        for (int numBlocks = 3; numBlocks <= 4; numBlocks++) {
+            int blocks = numBlocks;
+            Arrays.fill(counts, numBlocks * Kernels.BLOCK_SIZE);
+            report(
+                    "scores, float32",
+                    () -> kernels.scores(queries, 0, numRows, headDim, floats, offsets, blocks, scores));
+            report("scores, pairs", () -> kernels.scores(queries, 0, numRows, headDim, pairs, offsets, blocks, scores));
+            report(
+                    "sums of values, float32",
+                    () -> kernels.accumulate(scores, 0, numRows, counts, headDim, floats, offsets, sums));
+            report(
+                    "sums of values, pairs",
+                    () -> kernels.accumulate(scores, 0, numRows, counts, headDim, pairs, offsets, sums));
+            report(
+                    "sums of values of wide heads",
+                    () -> kernels.accumulate(scores, 0, numRows, counts, 2 * headDim, floats, sameBlock, sums));
+        }
+    }
+
+    private static void useRows(Kernels kernels, float[] values, float[] ones, float[] out) {
+        short[] halves = new short[values.length];
+        report("norms to bfloat16", () -> kernels.rmsNormToBfloat16(values, 0, ones, 1e-5f, halves, 0, values.length));
+        report("rotations", () -> kernels.rotate(out, 0, ones, ones, 0, values.length / 2));
+        report("bfloat16", () -> kernels.toBfloat16(values, 0, halves, 0, values.length));
+        report("sums", () -> kernels.add(out, 0, values, 0, values.length));
+    }
+
+    private static void useLogits(LogitKernels logits, float[] values, float[] out) {
         float[] weights = new float[8 * LogitKernels.WINNER_GROUP];
         Arrays.fill(weights, 0.5f);
+        double[] masses = new double[2];
+        long[] planes = new long[4 * 64];
         report("draws", () -> logits.firstPossibleWinner(99, 1, 2, 3, weights, 0, weights.length, 0.25f, 1e-9f));
+        report("noise", () -> logits.philoxBlocks(99, 1, 2, 3, 4, 64, planes, 64));
         report("weights", () -> logits.expDifferences(values, 0, values.length, 9f, 1.5f, out, 0));
+        report("masses", () -> logits.addMasses(values, 0, weights, 0, values.length, 0.25f, 0, masses));
+        report("maxima", () -> logits.finiteMax(values, 0, values.length));
     }
 
     private static float[] random(Random random, int length) {
