@@ -160,7 +160,7 @@ final class VectorLogitKernels implements LogitKernels {
     }
 
     /**
-     * A pass of its own, for the same reason. Weights are widened as bits, without vectors of half the width: a second class
+     * A pass of its own, and in one piece, for the same reason. Weights are widened as bits, without vectors of half the width: a second class
      * of float vectors anywhere in the process keeps C2 from inlining the stores of the first, and attention's are boxed.
      */
     private double sum(float[] weights, int offset, int length) {
@@ -170,13 +170,25 @@ final class VectorLogitKernels implements LogitKernels {
         DoubleVector oddHigh = DoubleVector.zero(DOUBLES);
         for (int i = 0; i < length; i += WEIGHT_SUMS) {
             LongVector low = FloatVector.fromArray(FLOATS, weights, offset + i).reinterpretAsLongs();
-            even = even.add(widen(low.and(LOW_32)));
-            odd = odd.add(widen(low.lanewise(VectorOperators.LSHR, 32)));
+            even = even.add(low.and(LOW_32)
+                    .lanewise(VectorOperators.LSHL, ScalarLogitKernels.WIDENING_SHIFT)
+                    .add(ScalarLogitKernels.WIDENING_BIAS)
+                    .reinterpretAsDoubles());
+            odd = odd.add(low.lanewise(VectorOperators.LSHR, 32)
+                    .lanewise(VectorOperators.LSHL, ScalarLogitKernels.WIDENING_SHIFT)
+                    .add(ScalarLogitKernels.WIDENING_BIAS)
+                    .reinterpretAsDoubles());
             if (LANES < WEIGHT_SUMS) {
                 LongVector high = FloatVector.fromArray(FLOATS, weights, offset + i + LANES)
                         .reinterpretAsLongs();
-                evenHigh = evenHigh.add(widen(high.and(LOW_32)));
-                oddHigh = oddHigh.add(widen(high.lanewise(VectorOperators.LSHR, 32)));
+                evenHigh = evenHigh.add(high.and(LOW_32)
+                        .lanewise(VectorOperators.LSHL, ScalarLogitKernels.WIDENING_SHIFT)
+                        .add(ScalarLogitKernels.WIDENING_BIAS)
+                        .reinterpretAsDoubles());
+                oddHigh = oddHigh.add(high.lanewise(VectorOperators.LSHR, 32)
+                        .lanewise(VectorOperators.LSHL, ScalarLogitKernels.WIDENING_SHIFT)
+                        .add(ScalarLogitKernels.WIDENING_BIAS)
+                        .reinterpretAsDoubles());
             }
         }
         // Lane by lane, and by a call, they would be boxed in every turn of the loop.
@@ -191,13 +203,6 @@ final class VectorLogitKernels implements LogitKernels {
             sum += sums[i % LANES % 2 * (LANES / 2) + i / LANES * LANES + i % LANES / 2];
         }
         return sum;
-    }
-
-    private static DoubleVector widen(LongVector floatBits) {
-        return floatBits
-                .lanewise(VectorOperators.LSHL, ScalarLogitKernels.WIDENING_SHIFT)
-                .add(ScalarLogitKernels.WIDENING_BIAS)
-                .reinterpretAsDoubles();
     }
 
     @Override

@@ -9,8 +9,10 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -36,10 +38,27 @@ class SeparateJvmsTest {
         assertEquals(1, compiled.size(), "from run to run, as compilers come in: " + compiled);
         assertEquals(compiled, digests(workload, 1, 3), "one thread");
         assertEquals(compiled, digests(workload, 2, 1, interpreting), "interpreted");
+        assertEquals(compiled, digests(workload, 2, 3, "-XX:UseAVX=2"), "kernels on vectors of 256 bits");
+    }
+
+    /** A CPU without AVX-512, as far as the library and the kernels can be told that this one is. */
+    @Test
+    void threadsDoNotShowOnACpuWithoutAvx512() throws IOException, InterruptedException {
+        List<String> workload = List.of("src/test/resources/golden/models/llama", "FLOAT32", "70");
+        Map<String, String> environment = Map.of("ONEDNN_MAX_CPU_ISA", "AVX2");
+        Set<String> digests = digests(environment, workload, 2, ENOUGH_RUNS_TO_COMPILE, "-XX:UseAVX=2");
+        assertEquals(1, digests.size(), "from run to run, as compilers come in: " + digests);
+        assertEquals(digests, digests(environment, workload, 1, 1, "-XX:UseAVX=2"), "one thread");
+    }
+
+    private static Set<String> digests(List<String> workload, int numThreads, int numRuns, String... jvmOptions)
+            throws IOException, InterruptedException {
+        return digests(Map.of(), workload, numThreads, numRuns, jvmOptions);
     }
 
     /** The different digests that a JVM with these options prints. */
-    private static Set<String> digests(List<String> workload, int numThreads, int numRuns, String... jvmOptions)
+    private static Set<String> digests(
+            Map<String, String> environment, List<String> workload, int numThreads, int numRuns, String... jvmOptions)
             throws IOException, InterruptedException {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
@@ -51,7 +70,9 @@ class SeparateJvmsTest {
         command.add(BitDigest.class.getName());
         command.addAll(workload);
         command.addAll(List.of(Integer.toString(numThreads), Integer.toString(numRuns)));
-        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+        builder.environment().putAll(environment);
+        Process process = builder.start();
         String output;
         try {
             output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
