@@ -160,8 +160,9 @@ final class VectorLogitKernels implements LogitKernels {
     }
 
     /**
-     * A pass of its own, and in one piece, for the same reason. Weights are widened as bits, without vectors of half the width: a second class
-     * of float vectors anywhere in the process keeps C2 from inlining the stores of the first, and attention's are boxed.
+     * A pass of its own, for the same reason, and without a method for what is done four times: at methods of ours C2 stops
+     * where its budget of nodes ends, and what is passed to them is boxed. Weights are widened as bits, without vectors of half the
+     * width: a second class of float vectors anywhere in the process keeps C2 from inlining the stores of the first.
      */
     private double sum(float[] weights, int offset, int length) {
         DoubleVector even = DoubleVector.zero(DOUBLES);
